@@ -1,0 +1,181 @@
+"""The engine on the CPU: all lanes of a job in lockstep, the loops over lanes innermost.
+
+What all robots do in every tick (drive, sense walls and floor, think, forage)
+is written as loops over all lanes, which LLVM turns into vector instructions.
+Who touches something goes through `cpu_physics`; what the robots perceive is in
+`cpu_senses`.
+"""
+
+import numpy as np
+
+from swarmbo.engine.compilation import kernel, phase
+from swarmbo.engine.cpu_physics import gather, substeps
+from swarmbo.engine.cpu_senses import near_pairs, sense
+from swarmbo.engine.formulas import SIGN_FLIP, F, U, cos_sin, free_path, tanh64, uniform
+from swarmbo.world.disturbance import MAD
+
+_MAD = np.int32(MAD)
+
+
+# --- moving ------------------------------------------------------------------------------------
+
+
+@phase
+def _drive(world, lanes, work):
+    """Set every lane's displacement and velocity for this tick, as if nothing were in its way."""
+    tick = world.dt * F(world.substeps)
+    limit = world.limit
+    dt = world.dt
+    substeps = F(world.substeps)
+    per_base = world.per_wheel_base
+    for i in range(lanes.x.size):
+        left = lanes.left[i] * lanes.left_gain[i]
+        right = lanes.right[i] * lanes.right_gain[i]
+        speed = F(0.5) * (left + right)
+        ux = speed * lanes.cos[i]
+        uy = speed * lanes.sin[i]
+        px, py = free_path(lanes.vx[i], lanes.vy[i], ux, uy, limit, substeps, dt)
+        work.path_x[i] = px
+        work.path_y[i] = py
+        work.old_vx[i] = lanes.vx[i]
+        work.old_vy[i] = lanes.vy[i]
+        lanes.vx[i] = ux
+        lanes.vy[i] = uy
+    for i in range(lanes.x.size):
+        turn = (lanes.right[i] * lanes.right_gain[i] - lanes.left[i] * lanes.left_gain[i]) * per_base
+        work.old_turn[i] = lanes.turn[i]
+        work.turned[i] = dt * lanes.turn[i] + (tick - dt) * turn
+        lanes.turn[i] = turn
+
+
+@phase
+def _physics(world, lanes, work, near):
+    """The tick's displacements of the lanes that may touch something."""
+    count, pairs = gather(world, lanes, work, near)
+    if count > 0:
+        substeps(world, lanes, work, count, pairs)
+
+
+@phase
+def _commit_poses(lanes, work):
+    for i in range(lanes.x.size):
+        lanes.x[i] += np.float64(work.path_x[i])
+        lanes.y[i] += np.float64(work.path_y[i])
+        heading = lanes.heading[i] + np.float64(work.turned[i])
+        heading = heading - 2 * np.pi if heading > np.pi else heading
+        lanes.heading[i] = heading + 2 * np.pi if heading <= -np.pi else heading
+    _face(lanes)
+
+
+@phase
+def _face(lanes):
+    """Bring the cosines and sines up to date with the headings."""
+    for i in range(lanes.x.size):
+        lanes.cos[i], lanes.sin[i] = cos_sin(lanes.heading[i])
+
+
+# --- thinking ----------------------------------------------------------------------------------
+
+
+@phase
+def _think(world, lanes, work, brains):
+    """One synchronous update of all networks; the outputs become wheel speeds."""
+    trials = world.trials
+    for run in range(brains.runs.shape[0]):
+        first = np.uint32(brains.runs[run, 0] * trials)
+        last = np.uint32(brains.runs[run, 1] * trials)
+        base = brains.runs[run, 2]
+        for neuron in range(base, brains.runs[run, 3]):
+            row = np.uint32(neuron - base)
+            bias = brains.bias[neuron]
+            for i in range(first, last):
+                work.next_values[row, i] = bias
+            for k in range(brains.neurons[neuron, 0], brains.neurons[neuron, 1]):
+                weight = brains.weights[k]
+                source = brains.sources[k]
+                if source < 10:
+                    source_row = np.uint32(source)
+                    for i in range(first, last):
+                        work.next_values[row, i] += weight * lanes.inputs[source_row, i]
+                else:
+                    source_row = np.uint32(source - 10)
+                    for i in range(first, last):
+                        work.next_values[row, i] += weight * lanes.values[source_row, i]
+        for neuron in range(base, brains.runs[run, 3]):
+            row = np.uint32(neuron - base)
+            for i in range(first, last):
+                lanes.values[row, i] = tanh64(work.next_values[row, i])
+    max_speed = world.max_speed
+    for i in range(lanes.x.size):
+        lanes.left[i] = max_speed * F(lanes.values[0, i])
+        lanes.right[i] = max_speed * F(lanes.values[1, i])
+
+
+@phase
+def _override(world, lanes, work):
+    """Robots without their software: the mad one drives back and forth, the stuck one stands."""
+    for i in range(world.robots * world.trials):
+        if lanes.software[i] != 0:
+            speed = F(0)
+            if lanes.software[i] == _MAD:
+                if uniform(work.word[i], SIGN_FLIP) < F(0.05):
+                    lanes.sign[i] = -lanes.sign[i]
+                speed = world.max_speed * lanes.sign[i]
+            lanes.left[i] = speed
+            lanes.right[i] = speed
+
+
+# --- foraging ----------------------------------------------------------------------------------
+
+
+@phase
+def _forage(world, lanes, work):
+    """Pick up and drop, by the position of the centre."""
+    nest = world.nest_depth
+    for i in range(lanes.x.size):
+        carrying = lanes.carrying[i]
+        able = lanes.software[i] == 0
+        drops = able & (carrying != 0) & (lanes.x[i] < nest)
+        picks = able & (carrying == 0) & (lanes.x[i] > nest) & (work.floor[2, i] != 0)
+        lanes.items[i] += np.int32(drops)
+        carrying = np.int32(0) if drops else carrying
+        lanes.carrying[i] = np.int32(1) if picks else carrying
+
+
+@phase
+def _count_visits(world, lanes):
+    """Where the robots are: squares visited, and distance to the arena's centre."""
+    cx, cy = world.centre
+    for i in range(lanes.x.size):
+        dx = F(lanes.x[i]) - cx
+        dy = F(lanes.y[i]) - cy
+        lanes.distance[i] += np.float64(np.sqrt(dx * dx + dy * dy))
+    lane = 0
+    for _ in range(world.robots):
+        for trial in range(world.trials):
+            column = np.int64(lanes.x[lane] * world.per_square)
+            row = np.int64(lanes.y[lane] * world.per_square)
+            column = min(max(column, 0), world.squares_x - 1)
+            row = min(max(row, 0), world.squares_y - 1)
+            lanes.visits[trial, np.uint32(column * world.squares_y + row)] += 1
+            lane += 1
+
+
+# --- a job -------------------------------------------------------------------------------------
+
+
+@kernel
+def advance(world, lanes, brains, work, tick, ticks):
+    """Advance a swarm by `ticks` ticks; `tick` is the number of ticks it has had before."""
+    _face(lanes)
+    near = near_pairs(world, lanes, work)
+    for now in range(tick, tick + ticks):
+        _drive(world, lanes, work)
+        _physics(world, lanes, work, near)
+        _commit_poses(lanes, work)
+        near = near_pairs(world, lanes, work)
+        sense(world, lanes, work, near, U(now))
+        _think(world, lanes, work, brains)
+        _override(world, lanes, work)
+        _forage(world, lanes, work)
+        _count_visits(world, lanes)

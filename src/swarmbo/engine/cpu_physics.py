@@ -1,0 +1,639 @@
+"""Contact on the CPU: the sub-steps of a tick for the robots that may touch something.
+
+These robots, the *active* lanes, are gathered in blocks of 8: `active` is one
+flat array in which a block holds 8 numbers of each row below. So the loops
+over a block become vector instructions, with nothing to be checked for
+overlap. The *place* of an active lane is the index of its first number; its
+entry in a row is active[place + ROW].
+
+Lone robots at walls are solved a block at a time; robots that touch each other
+are solved by sweeps over their contacts, a Newton step each, from the impulses
+of the sub-step before.
+"""
+
+import numpy as np
+
+from swarmbo.engine.compilation import formula, phase
+from swarmbo.engine.formulas import (
+    FAR,
+    PADDED,
+    VERTICES,
+    F,
+    add_contact_point,
+    best_axis,
+    cos_sin,
+    give,
+    greatest,
+    impulse_step,
+    inside,
+    least,
+    motor,
+    separation,
+    wall_contacts,
+    wall_velocity,
+)
+from swarmbo.engine.lanes import ACTIVE_ROWS
+
+I = np.uint64  # noqa: E741 - an index: unsigned, so that it needs no check for being negative
+
+(
+    X,  # m, at the start of the tick
+    Y,
+    DX,  # m, moved since
+    DY,
+    COS,
+    SIN,
+    STEP_COS,  # of the turn in a sub-step
+    STEP_SIN,
+    VX,  # m/s
+    VY,
+    UX,  # m/s, commanded
+    UY,
+    TURN,  # rad/s, commanded
+    SIDE_X,  # +1 or -1: which of the two walls across x is nearer
+    SIDE_Y,
+    DEMAND_X,  # m/s, of the wall across x; see formulas.wall_vertex
+    SLIDE_X,
+    DEMAND_Y,
+    SLIDE_Y,
+    QX,  # m/s, velocity with the contacts' impulses but without the motor's
+    QY,
+    CROWDED,  # 1 when another robot touches it: solved by sweeps
+    PUSHED,  # the sweep that pushed it last
+    WALL_X_N,  # m/s, impulse of the wall across x on a crowded robot, and along that wall
+    WALL_X_T,
+    WALL_Y_N,
+    WALL_Y_T,
+    LANE,  # its number
+) = (I(8 * row) for row in range(28))
+
+_BLOCK = I(8 * ACTIVE_ROWS)
+_EIGHT = I(8)
+_ZERO = I(0)
+_MARGIN = F(0.002)  # m, for the curvature of paths within a tick
+_SWEEPS = 8  # over the contacts, at the most
+_SETTLED = F(1e-4)  # m/s, change of an impulse that is too small to go on for
+
+
+@formula
+def _place(number):
+    """The place of the active lane of that number."""
+    return I(number // 8) * _BLOCK + I(number % 8)
+
+
+@formula
+def _activate(world, lanes, work, i, count):
+    """Give lane i a place among the active ones; return its place and the new count."""
+    active = work.active
+    if work.slot[i] >= 0:
+        return I(work.slot[i]), count
+    p = _place(count)
+    work.slot[i] = p
+    active[p + LANE] = F(i)
+    active[p + X] = F(lanes.x[i])
+    active[p + Y] = F(lanes.y[i])
+    active[p + DX] = F(0)
+    active[p + DY] = F(0)
+    active[p + COS] = lanes.cos[i]
+    active[p + SIN] = lanes.sin[i]
+    active[p + VX] = work.old_vx[i]
+    active[p + VY] = work.old_vy[i]
+    active[p + UX] = lanes.vx[i]
+    active[p + UY] = lanes.vy[i]
+    active[p + TURN] = lanes.turn[i]
+    c, s = cos_sin(np.float64(world.dt * work.old_turn[i]))
+    active[p + STEP_COS] = c
+    active[p + STEP_SIN] = s
+    active[p + SIDE_X] = F(1) if F(lanes.x[i]) < F(0.5) * world.width else F(-1)
+    active[p + SIDE_Y] = F(1) if F(lanes.y[i]) < F(0.5) * world.height else F(-1)
+    active[p + CROWDED] = F(0)
+    active[p + WALL_X_N] = F(0)
+    active[p + WALL_X_T] = F(0)
+    active[p + WALL_Y_N] = F(0)
+    active[p + WALL_Y_T] = F(0)
+    return p, count + 1
+
+
+@formula
+def _fill_up(world, active, count):
+    """Let the places up to a whole block stand still in the middle of the arena."""
+    for number in range(count, (count + 7) // 8 * 8):
+        p = _place(number)
+        for row in range(ACTIVE_ROWS):
+            active[p + I(8 * row)] = F(0)
+        active[p + X] = F(0.5) * world.width
+        active[p + Y] = F(0.5) * world.height
+        active[p + COS] = F(1)
+        active[p + STEP_COS] = F(1)
+        active[p + SIDE_X] = F(1)
+        active[p + SIDE_Y] = F(1)
+
+
+@phase
+def gather(world, lanes, work, near):
+    """Find the lanes and pairs that may touch something in this tick; return their numbers."""
+    reach = world.radius + _MARGIN
+    width = world.width
+    height = world.height
+    for i in range(lanes.x.size):
+        work.slot[i] = -1
+        x = F(lanes.x[i])
+        y = F(lanes.y[i])
+        end_x = x + work.path_x[i]
+        end_y = y + work.path_y[i]
+        gap_x = least(least(x, end_x), width - greatest(x, end_x))
+        gap_y = least(least(y, end_y), height - greatest(y, end_y))
+        work.wall_gap[i] = least(gap_x, gap_y)
+    pairs = 0
+    for index in range(near):
+        i = work.near[index, 0]
+        j = work.near[index, 1]
+        dx = F(lanes.x[j] - lanes.x[i])
+        dy = F(lanes.y[j] - lanes.y[i])
+        mx = work.path_x[j] - work.path_x[i]
+        my = work.path_y[j] - work.path_y[i]
+        # Closer than the discs around the bodies, at some time on straight paths?
+        reach2 = F(2) * reach + np.sqrt(mx * mx + my * my)
+        if dx * dx + dy * dy < reach2 * reach2:
+            work.wall_gap[i] = F(-1)
+            work.wall_gap[j] = F(-1)
+            work.pair_place[pairs, 0] = i
+            work.pair_place[pairs, 1] = j
+            pairs += 1
+    count = 0
+    for i in range(world.robots * world.trials):
+        if work.wall_gap[i] < reach:
+            _, count = _activate(world, lanes, work, i, count)
+    _fill_up(world, work.active, count)
+    for pair in range(pairs):
+        work.pair_place[pair, 0] = work.slot[work.pair_place[pair, 0]]
+        work.pair_place[pair, 1] = work.slot[work.pair_place[pair, 1]]
+        work.pair_axis[pair] = 0
+        work.pair_touched[pair] = 0
+    return count, pairs
+
+
+@formula
+def _move(active, base, dt):
+    """A sub-step's motion: positions with the old velocity, headings with the turn rate."""
+    for i in range(base, base + _EIGHT):
+        active[i + DX] += dt * active[i + VX]
+        active[i + DY] += dt * active[i + VY]
+        c = active[i + COS]
+        s = active[i + SIN]
+        active[i + COS] = c * active[i + STEP_COS] - s * active[i + STEP_SIN]
+        active[i + SIN] = s * active[i + STEP_COS] + c * active[i + STEP_SIN]
+
+
+@formula
+def _find_walls(world, active, base):
+    """The walls' demands on the robots of a block; how many touch one, how many two."""
+    width = world.width
+    height = world.height
+    vertices_x = world.vertices_x
+    vertices_y = world.vertices_y
+    ones = np.int32(0)
+    twos = np.int32(0)
+    for i in range(base, base + _EIGHT):
+        side_x = active[i + SIDE_X]
+        side_y = active[i + SIDE_Y]
+        x = active[i + X] + active[i + DX]
+        y = active[i + Y] + active[i + DY]
+        demand_x, slide_x, demand_y, slide_y = wall_contacts(
+            vertices_x,
+            vertices_y,
+            active[i + COS],
+            active[i + SIN],
+            active[i + TURN],
+            side_x,
+            x if side_x > F(0) else width - x,
+            side_y,
+            y if side_y > F(0) else height - y,
+        )
+        active[i + DEMAND_X] = demand_x
+        active[i + SLIDE_X] = slide_x
+        active[i + DEMAND_Y] = demand_y
+        active[i + SLIDE_Y] = slide_y
+        active[i + QX] = active[i + VX]
+        active[i + QY] = active[i + VY]
+        active[i + CROWDED] = F(0)
+        at_x = demand_x > -FAR
+        at_y = demand_y > -FAR
+        ones += np.int32(1) if at_x | at_y else np.int32(0)
+        twos += np.int32(1) if at_x & at_y else np.int32(0)
+    return ones, twos
+
+
+@formula
+def _run_freely(world, active, base):
+    limit = world.limit
+    for i in range(base, base + _EIGHT):
+        vx, vy = motor(active[i + VX], active[i + VY], active[i + UX], active[i + UY], limit)
+        active[i + VX] = vx
+        active[i + VY] = vy
+
+
+@formula
+def _meet_one_wall(world, active, base):
+    """New velocities in a block where no robot touches two walls."""
+    limit = world.limit
+    friction = world.wall_friction
+    for i in range(base, base + _EIGHT):
+        # Turn the one wall, if there is one, into the frame (normal, tangent).
+        vx = active[i + VX]
+        vy = active[i + VY]
+        ux = active[i + UX]
+        uy = active[i + UY]
+        demand_x = active[i + DEMAND_X]
+        demand_y = active[i + DEMAND_Y]
+        slide_x = active[i + SLIDE_X]
+        slide_y = active[i + SLIDE_Y]
+        side_x = active[i + SIDE_X]
+        side_y = active[i + SIDE_Y]
+        at_x = demand_x > -FAR
+        side = side_x if at_x else side_y
+        new_n, new_t = wall_velocity(
+            side * (vx if at_x else vy),
+            vy if at_x else vx,
+            side * (ux if at_x else uy),
+            uy if at_x else ux,
+            demand_x if at_x else demand_y,
+            slide_x if at_x else slide_y,
+            friction,
+            limit,
+        )
+        active[i + VX] = side * new_n if at_x else new_t
+        active[i + VY] = new_t if at_x else side * new_n
+
+
+@formula
+def _meet_two_walls(world, active, base):
+    """New velocities in a block where a robot touches two walls.
+
+    One of the walls may do alone; else the robot is in the corner, and both
+    components of its velocity are what the walls demand.
+    """
+    limit = world.limit
+    friction = world.wall_friction
+    for i in range(base, base + _EIGHT):
+        vx = active[i + VX]
+        vy = active[i + VY]
+        ux = active[i + UX]
+        uy = active[i + UY]
+        demand_x = active[i + DEMAND_X]
+        demand_y = active[i + DEMAND_Y]
+        side_x = active[i + SIDE_X]
+        side_y = active[i + SIDE_Y]
+        ax, ay = wall_velocity(
+            side_x * vx, vy, side_x * ux, uy, demand_x, active[i + SLIDE_X], friction, limit
+        )
+        by, bx = wall_velocity(
+            side_y * vy, vx, side_y * uy, ux, demand_y, active[i + SLIDE_Y], friction, limit
+        )
+        x_does = side_y * ay >= demand_y
+        y_does = side_x * bx >= demand_x
+        vx = side_x * ax
+        vy = ay if x_does else side_y * demand_y
+        vx = bx if y_does & (not x_does) else vx
+        vy = side_y * by if y_does & (not x_does) else vy
+        active[i + VX] = vx
+        active[i + VY] = vy
+
+
+# --- robots against robots ---------------------------------------------------------------------
+
+
+@formula
+def _touching(world, work, pair):
+    """Whether the two bodies of a pair overlap, and where B is in A's frame.
+
+    Remembers the axis that decided it: it usually decides the next time, too.
+    """
+    active = work.active
+    a = I(work.pair_place[pair, 0])
+    b = I(work.pair_place[pair, 1])
+    dx = active[b + X] - active[a + X] + (active[b + DX] - active[a + DX])
+    dy = active[b + Y] - active[a + Y] + (active[b + DY] - active[a + DY])
+    if dx * dx + dy * dy > F(4) * world.radius * world.radius:
+        return False, F(0), F(0), F(1), F(0)
+    ca = active[a + COS]
+    sa = active[a + SIN]
+    cb = active[b + COS]
+    sb = active[b + SIN]
+    px = ca * dx + sa * dy
+    py = ca * dy - sa * dx
+    qx = -(cb * dx + sb * dy)
+    qy = -(cb * dy - sb * dx)
+    c = ca * cb + sa * sb
+    s = ca * sb - sa * cb
+    axis = work.pair_axis[pair]
+    if axis < VERTICES:
+        best = separation(world.body, axis, px, py, c, s)
+    else:
+        best = separation(world.body, axis - VERTICES, qx, qy, c, -s)
+    if best > F(0):
+        return False, px, py, c, s
+    best, axis = best_axis(world.body, world.inner, px, py, c, s, work.bound, best, axis, 0)
+    best, axis = best_axis(world.body, world.inner, qx, qy, c, -s, work.bound, best, axis, VERTICES)
+    work.pair_axis[pair] = axis
+    return best <= F(0), px, py, c, s
+
+
+@formula
+def _write_contact(work, k, a, b, nx, ny, demand, slide, friction, cn, ct):
+    work.contact_place[k, 0] = a
+    work.contact_place[k, 1] = b
+    work.contact[k, 0] = nx
+    work.contact[k, 1] = ny
+    work.contact[k, 2] = demand
+    work.contact[k, 3] = slide
+    work.contact[k, 4] = friction
+    work.contact[k, 5] = cn
+    work.contact[k, 6] = ct
+
+
+@formula
+def _contact_points(world, work, axis, px, py, c, s, wa, wb):
+    """Normal of a touching pair, from B to A in A's frame, and what its points demand.
+
+    Contact points are the vertices of each body inside the other; if there is
+    none, the point midway between the centres.
+    """
+    body = world.body
+    if axis < VERTICES:
+        nx = -body[2, axis]
+        ny = -body[3, axis]
+    else:
+        mx = body[2, axis - VERTICES]
+        my = body[3, axis - VERTICES]
+        nx = c * mx - s * my
+        ny = s * mx + c * my
+    # Only vertices within the overlap along the normal can lie in the other body.
+    bottom_of_a = FAR
+    for k in range(PADDED):
+        bottom_of_a = least(bottom_of_a, nx * body[0, k] + ny * body[1, k])
+    mx = c * nx + s * ny
+    my = c * ny - s * nx
+    top_of_b = -FAR
+    for k in range(PADDED):
+        top_of_b = greatest(top_of_b, mx * body[0, k] + my * body[1, k])
+    offset = nx * px + ny * py
+    demand = -FAR
+    slide = F(0)
+    for k in range(VERTICES):
+        x = body[0, k]
+        y = body[1, k]
+        if nx * x + ny * y <= top_of_b + offset:
+            rx = x - px
+            ry = y - py
+            if inside(body, c * rx + s * ry, c * ry - s * rx):
+                demand, slide = add_contact_point(x, y, px, py, nx, ny, wa, wb, demand, slide)
+        if mx * x + my * y >= bottom_of_a - offset:
+            rx = px + c * x - s * y
+            ry = py + s * x + c * y
+            if inside(body, rx, ry):
+                demand, slide = add_contact_point(rx, ry, px, py, nx, ny, wa, wb, demand, slide)
+    if demand == -FAR:
+        demand, slide = add_contact_point(
+            F(0.5) * px, F(0.5) * py, px, py, nx, ny, wa, wb, demand, slide
+        )
+    return nx, ny, demand, slide
+
+
+@formula
+def _first_impulse(active, a, b, nx, ny, demand, limit):
+    """A first guess for a contact's normal impulse: motors that push with full force."""
+    gap = demand - (nx * active[a + UX] + ny * active[a + UY])
+    now = demand - (nx * active[a + QX] + ny * active[a + QY])
+    if b != a:
+        gap += nx * active[b + UX] + ny * active[b + UY]
+        now = F(0.5) * (now + nx * active[b + QX] + ny * active[b + QY])
+    return greatest(limit + now, F(0)) if gap > F(0) else F(0)
+
+
+@formula
+def _collect_pairs(world, work, pairs):
+    """List the contacts between robots."""
+    active = work.active
+    contacts = 0
+    for pair in range(pairs):
+        touch, px, py, c, s = _touching(world, work, pair)
+        if not touch:
+            work.pair_touched[pair] = 0
+            continue
+        a = I(work.pair_place[pair, 0])
+        b = I(work.pair_place[pair, 1])
+        nx, ny, demand, slide = _contact_points(
+            world, work, work.pair_axis[pair], px, py, c, s, active[a + TURN], active[b + TURN]
+        )
+        ca = active[a + COS]
+        sa = active[a + SIN]
+        mx = ca * nx - sa * ny
+        my = sa * nx + ca * ny
+        if work.pair_touched[pair] != 0:
+            cn = mx * work.pair_impulse[pair, 0] + my * work.pair_impulse[pair, 1]
+            ct = mx * work.pair_impulse[pair, 1] - my * work.pair_impulse[pair, 0]
+            cn = greatest(cn, F(0))
+        else:
+            cn = _first_impulse(active, a, b, mx, my, demand, world.limit)
+            ct = F(0)
+        _write_contact(work, contacts, a, b, mx, my, demand, slide, world.body_friction, cn, ct)
+        work.contact_pair[contacts] = pair
+        active[a + CROWDED] = F(1)
+        active[b + CROWDED] = F(1)
+        contacts += 1
+    return contacts
+
+
+@formula
+def _collect_walls(world, work, count, contacts):
+    """List the walls that act on robots which touch other robots."""
+    active = work.active
+    friction = world.wall_friction
+    for number in range(count):
+        p = _place(number)
+        if active[p + CROWDED] == F(0):
+            active[p + WALL_X_N] = F(0)
+            active[p + WALL_Y_N] = F(0)
+            continue
+        # A contact's tangent is its normal turned to the left; the slides are along +y and +x.
+        if active[p + DEMAND_X] > -FAR:
+            side = active[p + SIDE_X]
+            demand = active[p + DEMAND_X]
+            slide = side * active[p + SLIDE_X]
+            cn = active[p + WALL_X_N]
+            ct = active[p + WALL_X_T]
+            if cn == F(0):
+                cn = _first_impulse(active, p, p, side, F(0), demand, world.limit)
+                ct = F(0)
+            _write_contact(work, contacts, p, -1, side, F(0), demand, slide, friction, cn, ct)
+            contacts += 1
+        else:
+            active[p + WALL_X_N] = F(0)
+        if active[p + DEMAND_Y] > -FAR:
+            side = active[p + SIDE_Y]
+            demand = active[p + DEMAND_Y]
+            slide = -side * active[p + SLIDE_Y]
+            cn = active[p + WALL_Y_N]
+            ct = active[p + WALL_Y_T]
+            if cn == F(0):
+                cn = _first_impulse(active, p, p, F(0), side, demand, world.limit)
+                ct = F(0)
+            _write_contact(work, contacts, p, -1, F(0), side, demand, slide, friction, cn, ct)
+            contacts += 1
+        else:
+            active[p + WALL_Y_N] = F(0)
+    return contacts
+
+
+@formula
+def _push(active, p, nx, ny, cn, ct):
+    """Add the impulse (cn along the normal, ct along its left) to a robot."""
+    active[p + QX] += cn * nx - ct * ny
+    active[p + QY] += cn * ny + ct * nx
+
+
+@formula
+def _give(active, p, nx, ny, limit):
+    """`formulas.give` for an active lane, in a contact's frame."""
+    qx = active[p + QX]
+    qy = active[p + QY]
+    ux = active[p + UX]
+    uy = active[p + UY]
+    return give(
+        qx * nx + qy * ny, qy * nx - qx * ny, ux * nx + uy * ny, uy * nx - ux * ny, limit
+    )
+
+
+@formula
+def _sweep(world, work, contacts, sweep):
+    """One round over the contacts, each solved as if the others' impulses were right.
+
+    A contact whose robots have not been pushed since the round before is left
+    alone. Returns whether anything changed.
+    """
+    active = work.active
+    limit = world.limit
+    changed = False
+    for k in range(contacts):
+        other = work.contact_place[k, 1]
+        a = I(work.contact_place[k, 0])
+        b = a if other < 0 else I(other)
+        if active[a + PUSHED] < sweep - F(1) and active[b + PUSHED] < sweep - F(1):
+            continue
+        nx = work.contact[k, 0]
+        ny = work.contact[k, 1]
+        cn = work.contact[k, 5]
+        ct = work.contact[k, 6]
+        vn, vt, nn, nt, tt = _give(active, a, nx, ny, limit)
+        if other >= 0:
+            bn, bt, b_nn, b_nt, b_tt = _give(active, b, nx, ny, limit)
+            vn -= bn
+            vt -= bt
+            nn += b_nn
+            nt += b_nt
+            tt += b_tt
+        new_n, new_t = impulse_step(
+            work.contact[k, 2] - vn,
+            -work.contact[k, 3] - vt,
+            nn,
+            nt,
+            tt,
+            work.contact[k, 4],
+            cn,
+            ct,
+        )
+        work.contact[k, 5] = new_n
+        work.contact[k, 6] = new_t
+        _push(active, a, nx, ny, new_n - cn, new_t - ct)
+        if other >= 0:
+            _push(active, b, nx, ny, cn - new_n, ct - new_t)
+        if greatest(abs(new_n - cn), abs(new_t - ct)) > _SETTLED:
+            changed = True
+            active[a + PUSHED] = sweep
+            active[b + PUSHED] = sweep
+    return changed
+
+
+@formula
+def _solve_contacts(world, work, contacts, pair_contacts):
+    """Sweep until the impulses settle; then the motors of the robots answer."""
+    active = work.active
+    limit = world.limit
+    for k in range(contacts):
+        a = I(work.contact_place[k, 0])
+        nx = work.contact[k, 0]
+        ny = work.contact[k, 1]
+        active[a + PUSHED] = F(0)
+        _push(active, a, nx, ny, work.contact[k, 5], work.contact[k, 6])
+        if k < pair_contacts:
+            b = I(work.contact_place[k, 1])
+            active[b + PUSHED] = F(0)
+            _push(active, b, nx, ny, -work.contact[k, 5], -work.contact[k, 6])
+    for sweep in range(1, _SWEEPS + 1):
+        if not _sweep(world, work, contacts, F(sweep)):
+            break
+    for k in range(contacts):
+        a = I(work.contact_place[k, 0])
+        nx = work.contact[k, 0]
+        ny = work.contact[k, 1]
+        cn = work.contact[k, 5]
+        ct = work.contact[k, 6]
+        vx, vy = motor(active[a + QX], active[a + QY], active[a + UX], active[a + UY], limit)
+        active[a + VX] = vx
+        active[a + VY] = vy
+        if k < pair_contacts:
+            b = I(work.contact_place[k, 1])
+            vx, vy = motor(active[b + QX], active[b + QY], active[b + UX], active[b + UY], limit)
+            active[b + VX] = vx
+            active[b + VY] = vy
+            pair = work.contact_pair[k]
+            work.pair_touched[pair] = 1
+            work.pair_impulse[pair, 0] = nx * cn - ny * ct
+            work.pair_impulse[pair, 1] = ny * cn + nx * ct
+        elif nx != F(0):
+            active[a + WALL_X_N] = cn
+            active[a + WALL_X_T] = ct
+        else:
+            active[a + WALL_Y_N] = cn
+            active[a + WALL_Y_T] = ct
+
+
+@formula
+def _turn_as_commanded(world, active, base):
+    """After a tick's first sub-step the robots turn at the commanded rate."""
+    dt = world.dt
+    for i in range(base, base + _EIGHT):
+        c, s = cos_sin(np.float64(dt * active[i + TURN]))
+        active[i + STEP_COS] = c
+        active[i + STEP_SIN] = s
+
+
+@phase
+def substeps(world, lanes, work, count, pairs):
+    """Move the active lanes through the sub-steps of a tick."""
+    active = work.active
+    end = I((count + 7) // 8) * _BLOCK
+    for substep in range(world.substeps):
+        for base in range(_ZERO, end, _BLOCK):
+            _move(active, base, world.dt)
+            if substep == 0:
+                _turn_as_commanded(world, active, base)
+            ones, twos = _find_walls(world, active, base)
+            if ones == 0:
+                _run_freely(world, active, base)
+            elif twos == 0:
+                _meet_one_wall(world, active, base)
+            else:
+                _meet_two_walls(world, active, base)
+        pair_contacts = _collect_pairs(world, work, pairs)
+        if pair_contacts > 0:
+            contacts = _collect_walls(world, work, count, pair_contacts)
+            _solve_contacts(world, work, contacts, pair_contacts)
+    for number in range(count):
+        p = _place(number)
+        i = I(active[p + LANE])
+        work.path_x[i] = active[p + DX]
+        work.path_y[i] = active[p + DY]
+        lanes.vx[i] = active[p + VX]
+        lanes.vy[i] = active[p + VY]

@@ -1,0 +1,377 @@
+"""The mathematics of the engine: scalar functions, written once for every driver.
+
+Everything here is float32 unless a name says otherwise. Conditions are written
+as selections (`a if test else b`), so that a loop over lanes that calls these
+functions vectorises. Velocities and impulses share the unit m/s: an impulse is
+given as the change of velocity that it makes in one robot.
+
+Names: (x, y) a position, (c, s) the cosine and sine of a heading, u the
+velocity that the wheels command, v a velocity, w an angular velocity.
+"""
+
+import numpy as np
+
+from swarmbo.engine.compilation import formula
+
+F = np.float32
+U = np.uint32
+
+FAR = F(1e6)  # m, the distance to what a ray does not hit
+VERTICES = 9  # of a body; bodies with fewer repeat some
+PADDED = 16  # vertices and edges in a body's table, filled up with repetitions to whole vectors
+
+# Channels of the random numbers of a robot's tick.
+PROXIMITY_NOISE = 0  # .. 6
+GROUND_NOISE = 7  # .. 8
+PROXIMITY_FAULT = 9  # .. 15
+GROUND_FAULT = 16  # .. 17
+SIGN_FLIP = 18
+
+_SIN = (F(-0.16666650573), F(0.00833197325), F(-0.000194949483))
+_COS = (F(0.04166664675), F(-0.00138873614), F(0.0000244377281))
+_TANH_TOP = (
+    0.9999999967526093,
+    0.13699875372295436,
+    0.0038934599611119987,
+    2.852252985883756e-05,
+    3.1860241827366976e-08,
+    -1.3188691875620085e-11,
+)
+_TANH_BOTTOM = (
+    1.0,
+    0.4703320724609469,
+    0.027337503193656423,
+    0.000398321606414178,
+    1.3238211568430055e-06,
+)
+
+
+# --- random numbers ----------------------------------------------------------------------------
+
+
+@formula
+def scramble(word):
+    """A bijection of 32-bit words in which every output bit depends on every input bit."""
+    word = U(word ^ (word >> U(16)))
+    word = U(word * U(0x21F0AAAD))
+    word = U(word ^ (word >> U(15)))
+    word = U(word * U(0x735A2D97))
+    return U(word ^ (word >> U(15)))
+
+
+@formula
+def tick_word(key0, key1, tick):
+    """The word from which all random numbers of one robot's tick derive."""
+    return U(scramble(U(key0 + U(tick * U(0x9E3779B9)))) ^ key1)
+
+
+@formula
+def uniform(word, channel):
+    """The random number in [0, 1) of one channel of a robot's tick; 24 bits."""
+    return F(scramble(U(word + U(U(channel) * U(0x85EBCA6B)))) >> U(8)) * F(2.0**-24)
+
+
+def uniform_at(key: int, trial: int, robot: int, tick: int, channel: int) -> float:
+    """The engine's random number at a place, for tests and for looking; slow.
+
+    `key` is a scenario's noise key, `tick` the number of ticks before.
+    """
+    from swarmbo.engine.lanes import lane_key
+
+    key0, key1 = lane_key(key, trial, robot)
+    return float(uniform(tick_word(U(key0), U(key1), U(tick)), U(channel)))
+
+
+# --- elementary functions ----------------------------------------------------------------------
+
+
+@formula
+def least(a, b):
+    """The smaller of two numbers (the built-in `min` does not vectorise)."""
+    return a if a < b else b
+
+
+@formula
+def greatest(a, b):
+    """The larger of two numbers."""
+    return a if a > b else b
+
+
+@formula
+def clamp(value, low, high):
+    """The number in [low, high] that is nearest to `value`."""
+    return least(greatest(value, low), high)
+
+
+@formula
+def cos_sin(angle64):
+    """Cosine and sine of an angle (float64, |angle| < 100) to 1e-7."""
+    quarter = np.floor(angle64 * (2 / np.pi) + 0.5)
+    r = F(angle64 - quarter * (np.pi / 2))
+    q = np.int32(quarter)
+    y = r * r
+    sine = r + r * y * (_SIN[0] + y * (_SIN[1] + y * _SIN[2]))
+    cosine = F(1) - F(0.5) * y + y * y * (_COS[0] + y * (_COS[1] + y * _COS[2]))
+    odd = (q & np.int32(1)) != np.int32(0)
+    c = sine if odd else cosine
+    s = cosine if odd else sine
+    c = -c if ((q + np.int32(1)) & np.int32(2)) != np.int32(0) else c
+    s = -s if (q & np.int32(2)) != np.int32(0) else s
+    return c, s
+
+
+@formula
+def tanh64(z):
+    """tanh in float64 to 1e-9: a rational function of our own fit on [-8.5, 8.5]."""
+    x = clamp(z, -8.5, 8.5)
+    y = x * x
+    top = _TANH_TOP[4] + y * _TANH_TOP[5]
+    top = _TANH_TOP[0] + y * (_TANH_TOP[1] + y * (_TANH_TOP[2] + y * (_TANH_TOP[3] + y * top)))
+    bottom = _TANH_BOTTOM[3] + y * _TANH_BOTTOM[4]
+    bottom = _TANH_BOTTOM[0] + y * (_TANH_BOTTOM[1] + y * (_TANH_BOTTOM[2] + y * bottom))
+    value = x * top / bottom
+    value = 1.0 if z > 8.5 else value
+    return -1.0 if z < -8.5 else value
+
+
+# --- motion ------------------------------------------------------------------------------------
+
+
+@formula
+def motor(qx, qy, ux, uy, limit):
+    """The velocity after a sub-step: from (qx, qy) towards (ux, uy), by at most `limit`."""
+    ex = ux - qx
+    ey = uy - qy
+    squared = ex * ex + ey * ey
+    scale = limit / np.sqrt(greatest(squared, F(1e-20)))
+    scale = least(scale, F(1))
+    return qx + scale * ex, qy + scale * ey
+
+
+@formula
+def free_path(vx, vy, ux, uy, limit, substeps, dt):
+    """Displacement in a tick without contact: sub-step 1 with the old velocity, then its approach.
+
+    After k sub-steps the velocity is u + max(0, 1 - k limit / r) (v - u) with
+    r = |v - u|; three sub-steps always suffice.
+    """
+    ex = vx - ux
+    ey = vy - uy
+    ratio = limit / np.sqrt(greatest(ex * ex + ey * ey, F(1e-20)))
+    lag = F(1) + greatest(F(1) - ratio, F(0)) + greatest(F(1) - F(2) * ratio, F(0))
+    return dt * (substeps * ux + lag * ex), dt * (substeps * uy + lag * ey)
+
+
+# --- contact -----------------------------------------------------------------------------------
+
+
+@formula
+def wall_vertex(vx, vy, c, s, w, side_x, gap_x, side_y, gap_y, found):
+    """Add one vertex of a body to what is known of its contacts with the two nearest walls.
+
+    side is +1 for the wall at 0 and -1 for the opposite one, gap the distance
+    from the body's centre. A vertex beyond a wall demands that the centre's
+    velocity along the wall's normal be at least what turns the vertex into
+    the wall. `found` holds, per wall, the largest demand (-FAR: no contact) and
+    the rotational velocity of that vertex along the wall.
+    """
+    demand_x, slide_x, demand_y, slide_y = found
+    rx = c * vx - s * vy
+    ry = s * vx + c * vy
+    need = side_x * w * ry
+    hit = (side_x * rx < -gap_x) & (need > demand_x)
+    demand_x = need if hit else demand_x
+    slide_x = w * rx if hit else slide_x
+    need = -side_y * w * rx
+    hit = (side_y * ry < -gap_y) & (need > demand_y)
+    demand_y = need if hit else demand_y
+    slide_y = -w * ry if hit else slide_y
+    return demand_x, slide_x, demand_y, slide_y
+
+
+@formula
+def wall_contacts(vertices_x, vertices_y, c, s, w, side_x, gap_x, side_y, gap_y):
+    """Demands and slides of a body at its two nearest walls; see `wall_vertex`."""
+    a, b = vertices_x, vertices_y
+    found = (-FAR, F(0), -FAR, F(0))
+    found = wall_vertex(a[0], b[0], c, s, w, side_x, gap_x, side_y, gap_y, found)
+    found = wall_vertex(a[1], b[1], c, s, w, side_x, gap_x, side_y, gap_y, found)
+    found = wall_vertex(a[2], b[2], c, s, w, side_x, gap_x, side_y, gap_y, found)
+    found = wall_vertex(a[3], b[3], c, s, w, side_x, gap_x, side_y, gap_y, found)
+    found = wall_vertex(a[4], b[4], c, s, w, side_x, gap_x, side_y, gap_y, found)
+    found = wall_vertex(a[5], b[5], c, s, w, side_x, gap_x, side_y, gap_y, found)
+    found = wall_vertex(a[6], b[6], c, s, w, side_x, gap_x, side_y, gap_y, found)
+    found = wall_vertex(a[7], b[7], c, s, w, side_x, gap_x, side_y, gap_y, found)
+    return wall_vertex(a[8], b[8], c, s, w, side_x, gap_x, side_y, gap_y, found)
+
+
+@formula
+def give(qn, qt, un, ut, limit):
+    """How a motor yields: its velocity at q, and the Jacobian (nn, nt, tt) of `motor` there.
+
+    A motor within its limit does not give way to an impulse at all; beyond it,
+    freely along u - q and by 1 - limit / |u - q| across.
+    """
+    en = un - qn
+    et = ut - qt
+    inverse = F(1) / np.sqrt(greatest(en * en + et * et, F(1e-20)))
+    hold = least(limit * inverse, F(1))
+    across = F(1) - hold
+    along = hold * inverse * inverse if hold < F(1) else F(0)
+    return (
+        qn + hold * en,
+        qt + hold * et,
+        across + along * en * en,
+        along * en * et,
+        across + along * et * et,
+    )
+
+
+@formula
+def impulse_step(gap_n, gap_t, nn, nt, tt, friction, cn, ct):
+    """One Newton step for the impulse (cn, ct) of a contact, with Coulomb's friction.
+
+    gap_n = demanded minus present normal velocity, gap_t = minus the sliding
+    velocity; (nn, nt, tt) how the velocities answer to the impulse. First as if
+    the contact stuck; if that takes more friction than there is, it slides with
+    ct = +- friction * cn.
+    """
+    nn += F(0.02)  # so that two motors within their limits, which do not give way, get a step too
+    tt += F(0.02)
+    det = nn * tt - nt * nt
+    stick_n = cn + (tt * gap_n - nt * gap_t) / det
+    stick_t = ct + (nn * gap_t - nt * gap_n) / det
+    slope = friction if stick_t > F(0) else -friction
+    slide_n = cn + (gap_n - nt * (slope * cn - ct)) / greatest(nn + slope * nt, F(0.02))
+    slides = abs(stick_t) > friction * stick_n
+    new_n = slide_n if slides else stick_n
+    new_n = greatest(new_n, F(0))
+    new_t = slope * new_n if slides else stick_t
+    return new_n, new_t
+
+
+@formula
+def wall_round(vn, vt, un, ut, demand, slide, friction, limit, cn, ct):
+    """One Newton step for the impulse of a wall on a robot."""
+    now_n, now_t, nn, nt, tt = give(vn + cn, vt + ct, un, ut, limit)
+    return impulse_step(demand - now_n, -slide - now_t, nn, nt, tt, friction, cn, ct)
+
+
+@formula
+def wall_velocity(vn, vt, un, ut, demand, slide, friction, limit):
+    """The velocity (normal, tangential) of a robot at one wall; the impulse is solved for.
+
+    The first guess is exact for a robot that keeps pushing: the motor is at its
+    limit, pointing into the wall.
+    """
+    free_n, free_t = motor(vn, vt, un, ut, limit)
+    cn = greatest(demand + limit - vn, F(0))
+    ct = friction * cn
+    ct = -ct if free_t + slide > F(0) else ct
+    cn, ct = wall_round(vn, vt, un, ut, demand, slide, friction, limit, cn, ct)
+    cn, ct = wall_round(vn, vt, un, ut, demand, slide, friction, limit, cn, ct)
+    now_n, now_t = motor(vn + cn, vt + ct, un, ut, limit)
+    touching = free_n < demand
+    return (now_n if touching else free_n), (now_t if touching else free_t)
+
+
+@formula
+def separation(body, axis, px, py, c, s):
+    """How far the polygon at (px, py), turned by (c, s), stays clear of one edge of `body`.
+
+    Both are the same body; positions are in the frame of the one that owns the
+    edge. Negative: the overlap along the edge's normal.
+    """
+    nx = body[2, axis]
+    ny = body[3, axis]
+    mx = c * nx + s * ny
+    my = c * ny - s * nx
+    lowest = FAR
+    for vertex in range(PADDED):
+        lowest = least(lowest, mx * body[0, vertex] + my * body[1, vertex])
+    return lowest + nx * px + ny * py - body[4, axis]
+
+
+@formula
+def best_axis(body, inner, px, py, c, s, bound, best, axis, first):
+    """The edge of `body` with the largest separation from a polygon, if it beats `best`.
+
+    `inner` is the radius of a disc about the origin inside the body: an edge
+    whose separation from that disc is no better need not be looked at.
+    `bound` is scratch.
+    """
+    for k in range(PADDED):
+        bound[k] = body[2, k] * px + body[3, k] * py - body[4, k] - inner
+    for k in range(VERTICES):
+        if bound[k] > best:
+            value = separation(body, k, px, py, c, s)
+            if value > best:
+                best = value
+                axis = first + k
+    return best, axis
+
+
+@formula
+def inside(body, x, y):
+    """Whether a point in the body's frame lies in the body."""
+    out = -FAR
+    for k in range(PADDED):
+        out = greatest(out, body[2, k] * x + body[3, k] * y - body[4, k])
+    return out <= F(0)
+
+
+@formula
+def add_contact_point(rx, ry, px, py, nx, ny, wa, wb, demand, slide):
+    """Add a contact point at (rx, ry) in A's frame, where B's centre is at (px, py)."""
+    spin_x = wb * (ry - py) - wa * ry
+    spin_y = wa * rx - wb * (rx - px)
+    need = -(spin_x * nx + spin_y * ny)
+    if need > demand:
+        demand = need
+        slide = spin_y * nx - spin_x * ny
+    return demand, slide
+
+
+# --- sensing -----------------------------------------------------------------------------------
+
+
+@formula
+def ray_to_walls(x, y, dx, dy, width, height):
+    """Distance along the unit vector (dx, dy) to the walls; a ray from beyond one misses it."""
+    tiny = F(1e-9)
+    safe_x = dx if abs(dx) > tiny else tiny
+    safe_y = dy if abs(dy) > tiny else tiny
+    tx = ((width if dx > F(0) else F(0)) - x) / safe_x
+    ty = ((height if dy > F(0) else F(0)) - y) / safe_y
+    tx = FAR if tx < F(0) else tx
+    ty = FAR if ty < F(0) else ty
+    return least(tx, ty)
+
+
+@formula
+def ray_to_body(body, x, y, dx, dy):
+    """Distance along the unit vector (dx, dy) to a body, all in the body's frame.
+
+    The ray enters the convex body where it has passed all edges that it
+    crosses inwards and none that it crosses outwards. A ray that starts
+    inside misses.
+    """
+    enter = F(-1)
+    leave = FAR
+    for k in range(VERTICES):
+        gap = body[4, k] - body[2, k] * x - body[3, k] * y
+        speed = body[2, k] * dx + body[3, k] * dy
+        if speed < F(0):
+            enter = greatest(enter, gap / speed)
+        elif speed > F(0):
+            leave = least(leave, gap / speed)
+        elif gap < F(0):
+            return FAR
+    return enter if (enter >= F(0)) & (enter <= leave) else FAR
+
+
+@formula
+def proximity_value(distance, reach, linear, quadratic):
+    """The noiseless reading for an obstacle at `distance` (m), before clamping to [0, 1]."""
+    x = F(100) * distance
+    return F(1) + x * (linear + x * quadratic) if distance <= reach else F(0)

@@ -1,0 +1,360 @@
+"""The engine's data: one column per robot of every trial, as plain arrays.
+
+A *lane* is one robot in one trial, number robot * trials + trial, so that the
+trials of a robot lie side by side. The number of lanes is rounded up to a
+multiple of 8; the surplus lanes rest in the middle of the arena and count for
+nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swarmbo.controller.network import INPUTS, OUTPUTS, Controller
+from swarmbo.streams import Stream
+from swarmbo.world.disturbance import MAD, Effects
+from swarmbo.world.scenario import Scenario
+
+F = np.float32
+Array = np.ndarray[Any, np.dtype[Any]]
+
+WIDTH = 8  # float32 numbers in a vector register of AVX2
+ACTIVE_ROWS = 32  # numbers per active lane, see cpu.py
+HUGE_WEIGHT = 1e300
+GAIN = 5.0  # of the weighted sum in a neuron
+
+
+class World(NamedTuple):
+    """A scenario's constants, as the kernels take them."""
+
+    robots: int
+    trials: int
+    width: Any  # m
+    height: Any  # m
+    nest_depth: float  # m, float64: food logic is exact
+    food: Array  # discs x (x, y, radius), float64
+    greys: tuple[Any, Any, Any]  # nest, food, floor
+    centre: tuple[Any, Any]  # m
+    per_half_diagonal: float  # 1/m
+    per_square: float  # 1/m
+    squares_x: int
+    squares_y: int
+    dt: Any  # s, a sub-step
+    substeps: int
+    limit: Any  # m/s that a motor can change in a sub-step
+    max_speed: Any  # m/s
+    per_wheel_base: Any  # 1/m
+    wall_friction: Any
+    body_friction: Any
+    vertices_x: tuple[Any, ...]  # m, 9 of them
+    vertices_y: tuple[Any, ...]
+    body: Array  # 5 x 16: vertices (x, y), outward unit normals (x, y) and offsets of the edges
+    inner: Any  # m, radius of a disc inside the body
+    radius: Any  # m, radius of a disc around the body
+    sense_reach: Any  # m, centre distance within which a robot can be sensed
+    sensors: Array  # 7 x (x, y, cos, sin)
+    front_sensors: int
+    proximity: tuple[Any, Any, Any, Any]  # reach (m), linear, quadratic, noise
+    ground_points: Array  # 2 x (x, y)
+    ground_noise: Any
+
+
+class Lanes(NamedTuple):
+    """The state of a swarm, one entry per lane."""
+
+    x: Array  # m, float64, as are y and heading
+    y: Array
+    heading: Array  # rad
+    cos: Array
+    sin: Array
+    vx: Array  # m/s
+    vy: Array
+    turn: Array  # rad/s
+    left: Array  # m/s, commanded for the next tick, before a wheel's fault
+    right: Array
+    carrying: Array  # 0 or 1
+    items: Array  # delivered
+    distance: Array  # sum over ticks of the distance to the centre, m, float64
+    inputs: Array  # 10 x lanes, float64
+    values: Array  # neurons x lanes, float64: outputs, then hidden ones
+    proximity_fault: Array  # index into SENSOR_FAULTS
+    ground_fault: Array
+    left_gain: Array
+    right_gain: Array
+    software: Array  # HEALTHY, MAD or STUCK
+    sign: Array  # the mad robot's direction, +1 or -1
+    key0: Array
+    key1: Array
+    visits: Array  # trials x squares: robot-ticks spent in each
+
+
+class Brains(NamedTuple):
+    """The controllers of a team: runs of robots with the same one, and their connections."""
+
+    runs: Array  # runs x (first robot, last robot + 1, first neuron, last neuron + 1)
+    neurons: Array  # neurons x (first connection, last connection + 1)
+    bias: Array  # neurons
+    sources: Array  # connections: input 0-9, or 10 + row in Lanes.values
+    weights: Array  # connections, times GAIN
+
+
+class Work(NamedTuple):
+    """Scratch memory of the kernels; nothing in it outlives a tick."""
+
+    word: Array  # random words of the tick
+    next_values: Array  # neurons x lanes
+    path_x: Array  # m, displacement within the tick
+    path_y: Array
+    turned: Array  # rad, turned within the tick
+    old_vx: Array  # m/s, velocity before the tick
+    old_vy: Array
+    old_turn: Array  # rad/s, likewise
+    wall_gap: Array  # m, from the centre to the nearest wall during the tick
+    reading: Array  # 7 x lanes: distance to the nearest obstacle, m
+    floor: Array  # 3 x lanes: is it food under the two ground sensors and the centre?
+    slot: Array  # lane -> place among the active lanes, or -1
+    active: Array  # what the active lanes need, in blocks of 8 lanes: see cpu.py
+    near: Array  # pairs x 2: lanes within each other's sensing reach
+    pair_place: Array  # pairs x 2: active lanes that may touch in this tick
+    pair_axis: Array  # the axis that separated them last
+    pair_touched: Array  # did they touch in the sub-step before?
+    pair_impulse: Array  # pairs x 2, m/s, in the arena's frame
+    contact_place: Array  # contacts x 2: active lanes, the second -1 for a wall
+    contact: Array  # contacts x (normal x, y; demand; slide; friction; impulse n, t), in m/s
+    bound: Array  # 16, of the axes of a body
+    contact_pair: Array  # contact -> pair, or -1 for a wall
+    cell_start: Array  # neighbour grid: robots of cell i are cell_robot[cell_start[i]:...]
+    cell_robot: Array
+    robot_cell: Array
+
+
+def padded(count: int) -> int:
+    """`count` rounded up to whole vectors."""
+    return -(-count // WIDTH) * WIDTH
+
+
+def _edges(body: Array) -> Array:
+    """Outward unit normals and offsets of a clockwise polygon, as rows (nx, ny, offset)."""
+    along = np.roll(body, -1, axis=0) - body
+    normals = np.stack([-along[:, 1], along[:, 0]], axis=1)
+    normals /= np.hypot(normals[:, 0], normals[:, 1])[:, None]
+    return np.column_stack([normals, (normals * body).sum(axis=1)])
+
+
+def make_world(scenario: Scenario) -> World:
+    """The kernels' constants for a scenario."""
+    arena, robot = scenario.arena, scenario.robot
+    repeat = np.arange(16) % len(robot.body)  # repeated vertices and edges change nothing
+    vertices = np.array(robot.body)
+    edges = _edges(vertices)
+    dt = scenario.tick / scenario.substeps
+    squares_x, squares_y = arena.squares
+    linear, quadratic = robot.proximity_response
+    reach = max(
+        np.hypot(
+            sensor.x + robot.proximity_range * np.cos(sensor.angle),
+            sensor.y + robot.proximity_range * np.sin(sensor.angle),
+        )
+        for sensor in robot.proximity_sensors
+    )
+    return World(
+        robots=scenario.robots,
+        trials=scenario.trials,
+        width=F(arena.width),
+        height=F(arena.height),
+        nest_depth=arena.nest_depth,
+        food=food_table(scenario.effects().food),
+        greys=(F(arena.nest_grey), F(arena.food_grey), F(arena.floor_grey)),
+        centre=(F(arena.centre[0]), F(arena.centre[1])),
+        per_half_diagonal=1 / arena.half_diagonal,
+        per_square=1 / arena.square,
+        squares_x=squares_x,
+        squares_y=squares_y,
+        dt=F(dt),
+        substeps=scenario.substeps,
+        limit=F(robot.max_force * dt / robot.mass),
+        max_speed=F(robot.max_speed),
+        per_wheel_base=F(1 / robot.wheel_base),
+        wall_friction=F(robot.friction * arena.wall_friction),
+        body_friction=F(robot.friction * robot.friction),
+        vertices_x=tuple(F(x) for x in vertices[repeat[:9], 0]),
+        vertices_y=tuple(F(y) for y in vertices[repeat[:9], 1]),
+        body=np.ascontiguousarray(np.column_stack([vertices, edges])[repeat].T, dtype=F),
+        inner=F(max(edges[:, 2].min(), 0.0)),
+        radius=F(robot.radius),
+        sense_reach=F(reach + robot.radius),
+        sensors=np.array(
+            [(s.x, s.y, np.cos(s.angle), np.sin(s.angle)) for s in robot.proximity_sensors], F
+        ),
+        front_sensors=robot.front_sensors,
+        proximity=(
+            F(robot.proximity_range),
+            F(linear),
+            F(quadratic),
+            F(robot.proximity_noise),
+        ),
+        ground_points=np.array([(s.x, s.y) for s in robot.ground_sensors], F),
+        ground_noise=F(robot.ground_noise),
+    )
+
+
+def food_table(food: Sequence[tuple[float, float, float]]) -> Array:
+    """Food discs as the kernels take them: discs x (x, y, radius), in metres."""
+    return np.array(food, dtype=np.float64).reshape(-1, 3)
+
+
+def lane_key(noise_key: int, trial: int, robot: int) -> tuple[int, int]:
+    """The two 32-bit keys of a lane's noise."""
+    word = Stream("lane", noise_key, trial, robot).key()
+    return word & 0xFFFFFFFF, word >> 32
+
+
+def noise_keys(noise_key: int, trials: int, robots: int) -> Array:
+    """The keys of all lanes: robots x trials x 2."""
+    keys = [
+        [lane_key(noise_key, trial, robot) for trial in range(trials)] for robot in range(robots)
+    ]
+    return np.array(keys, np.uint32)
+
+
+def make_lanes(scenario: Scenario, neurons: int) -> Lanes:
+    """Lanes with room for `neurons` neurons beside the inputs; `reset_lanes` fills them."""
+    lanes = padded(scenario.robots * scenario.trials)
+    squares_x, squares_y = scenario.arena.squares
+
+    def row(kind: type) -> Array:
+        return np.zeros(lanes, kind)
+
+    return Lanes(
+        x=row(np.float64),
+        y=row(np.float64),
+        heading=row(np.float64),
+        cos=row(F),
+        sin=row(F),
+        vx=row(F),
+        vy=row(F),
+        turn=row(F),
+        left=row(F),
+        right=row(F),
+        carrying=row(np.int32),
+        items=row(np.int32),
+        distance=row(np.float64),
+        inputs=np.zeros((INPUTS, lanes)),
+        values=np.zeros((neurons, lanes)),
+        proximity_fault=row(np.int32),
+        ground_fault=row(np.int32),
+        left_gain=row(F),
+        right_gain=row(F),
+        software=row(np.int32),
+        sign=row(F),
+        key0=row(np.uint32),
+        key1=row(np.uint32),
+        visits=np.zeros((scenario.trials, squares_x * squares_y), np.int32),
+    )
+
+
+def reset_lanes(lanes: Lanes, scenario: Scenario, keys: Array) -> None:
+    """Put the swarm at the start of its trials."""
+    for array in lanes:
+        array.fill(0)
+    count = scenario.robots * scenario.trials
+    lanes.x[count:], lanes.y[count:] = scenario.arena.centre
+    by_lane = scenario.poses.transpose(1, 0, 2).reshape(count, 3)
+    lanes.x[:count], lanes.y[:count] = by_lane[:, 0], by_lane[:, 1]
+    # Headings in (-pi, pi], as everywhere in the engine.
+    lanes.heading[:count] = -((np.pi - by_lane[:, 2]) % (2 * np.pi) - np.pi)
+    lanes.sign.fill(1)
+    lanes.key0[:count] = keys[..., 0].ravel()
+    lanes.key1[:count] = keys[..., 1].ravel()
+    apply_effects(lanes, scenario.effects(), scenario.trials)
+
+
+def apply_effects(lanes: Lanes, effects: Effects, trials: int) -> None:
+    """Let every robot have the faults that `effects` names."""
+    count = effects.robots * trials
+
+    def spread(row: Array, per_robot: Array) -> None:
+        row[:count] = np.repeat(per_robot, trials)
+
+    spread(lanes.proximity_fault, effects.proximity)
+    spread(lanes.ground_fault, effects.ground)
+    spread(lanes.left_gain, effects.wheel_gain[:, 0])
+    spread(lanes.right_gain, effects.wheel_gain[:, 1])
+    was_mad = lanes.software == MAD
+    spread(lanes.software, effects.software)
+    lanes.sign[(lanes.software == MAD) & ~was_mad] = 1
+
+
+def make_work(lanes: int, neurons: int, robots: int, trials: int) -> Work:
+    """Scratch memory for swarms of up to this many lanes and neurons."""
+    pairs = min(robots * (robots - 1) // 2 * trials, 16 * lanes) + WIDTH
+    contacts = pairs + 2 * lanes
+    cells = 4 * robots + 16
+    return Work(
+        word=np.zeros(lanes, np.uint32),
+        next_values=np.zeros((neurons, lanes)),
+        path_x=np.zeros(lanes, F),
+        path_y=np.zeros(lanes, F),
+        turned=np.zeros(lanes, F),
+        old_vx=np.zeros(lanes, F),
+        old_vy=np.zeros(lanes, F),
+        old_turn=np.zeros(lanes, F),
+        wall_gap=np.zeros(lanes, F),
+        reading=np.zeros((7, lanes), F),
+        floor=np.zeros((3, lanes), np.int32),
+        slot=np.zeros(lanes, np.int32),
+        active=np.zeros(ACTIVE_ROWS * lanes, F),
+        near=np.zeros((pairs, 2), np.int32),
+        pair_place=np.zeros((pairs, 2), np.int32),
+        pair_axis=np.zeros(pairs, np.int32),
+        pair_touched=np.zeros(pairs, np.int32),
+        pair_impulse=np.zeros((pairs, 2), F),
+        contact_place=np.zeros((contacts, 2), np.int32),
+        contact=np.zeros((contacts, 7), F),
+        bound=np.zeros(16, F),
+        contact_pair=np.zeros(contacts, np.int32),
+        cell_start=np.zeros(cells + 1, np.int32),
+        cell_robot=np.zeros(robots, np.int32),
+        robot_cell=np.zeros(robots, np.int32),
+    )
+
+
+def make_brains(team: Sequence[Controller]) -> Brains:
+    """The controllers of a team, one per robot; neighbours with the same one share a run."""
+    runs: list[tuple[int, int, int, int]] = []
+    neurons: list[tuple[int, int]] = []
+    bias: list[float] = []
+    sources: list[int] = []
+    weights: list[float] = []
+    first = 0
+    while first < len(team):
+        last = first + 1
+        while last < len(team) and team[last] is team[first]:
+            last += 1
+        controller = team[first]
+        incoming: list[list[tuple[int, float]]] = [[] for _ in controller.bias]
+        for source, target, weight in controller.connections:
+            incoming[target - INPUTS].append((source, weight))
+        start = len(neurons)
+        for connections, offset in zip(incoming, controller.bias, strict=True):
+            largest = max((abs(w) for _, w in connections), default=0.0)
+            scale = HUGE_WEIGHT / max(largest, abs(offset), HUGE_WEIGHT)  # keeps sums finite
+            neurons.append((len(sources), len(sources) + len(connections)))
+            bias.append(float(offset) * scale)
+            sources.extend(source for source, _ in connections)
+            weights.extend(GAIN * (float(weight) * scale) for _, weight in connections)
+        runs.append((first, last, start, len(neurons)))
+        first = last
+    return Brains(
+        runs=np.array(runs, np.int32),
+        neurons=np.array(neurons, np.int32),
+        bias=np.array(bias),
+        sources=np.array(sources, np.int32),
+        weights=np.array(weights),
+    )
+
+
+def rows_needed(team: Sequence[Controller]) -> int:
+    """How many rows of values a team's largest network needs."""
+    return OUTPUTS + max(controller.hidden for controller in team)

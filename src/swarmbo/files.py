@@ -1,0 +1,82 @@
+"""Reading and writing files: whole or not at all, and errors that name the file."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from swarmbo.errors import InputError
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a UTF-8 file; InputError when it is missing or unreadable."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file; check the path") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder; name a file in it") from None
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: byte {error.start} is not UTF-8; a text file is needed"
+        ) from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check its rights") from None
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(name)
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """The value in a JSON file; NaN and Infinity, which JSON does not have, are refused."""
+    text = read_text(path)
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}: is not JSON (line {error.lineno}, column {error.colno}: {error.msg}); "
+            "correct it there"
+        ) from None
+    except RecursionError:
+        raise InputError(
+            f"{path}: is nested too deeply to be read; use the documented form"
+        ) from None
+    except ValueError as error:
+        raise InputError(
+            f"{path}: holds {error}, which is not a JSON number; use a finite number"
+        ) from None
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """InputError when a file could not be written at `path`; call it before the work."""
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"{path}: is a folder; name a file in it")
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: the folder {target.parent} does not exist; make it first")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"{path}: the folder {target.parent} is not writable; choose another")
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside `path` that takes its place if the block succeeds."""
+    check_writable(path)
+    target = Path(path)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(target)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,69 @@
+"""The conditions of the paper's experiments: disturbances as drawn, per replicate."""
+
+from swarmbo.errors import InputError
+from swarmbo.streams import Stream
+from swarmbo.world.arena import FORAGING, FORAGING_2X, Arena, Food
+from swarmbo.world.disturbance import (
+    SENSOR_FAULTS,
+    WHEEL_FAULTS,
+    Actuator,
+    Disturbance,
+    FoodScarcity,
+    Ground,
+    Proximity,
+    SoftwareFood,
+    SoftwareNest,
+)
+
+DRAWS = 20  # fault draws per replicate
+CONDITION_KINDS = (
+    "proximity",
+    "ground",
+    "actuator",
+    "software-nest",
+    "software-food",
+    "food-scarcity",
+    "proximity-2x",
+    "food-scarcity-2x",
+)
+
+
+def condition_arena(kind: str) -> Arena:
+    """The arena that a kind of condition implies, with its robots and ticks."""
+    return FORAGING_2X if kind.endswith("-2x") else FORAGING
+
+
+def conditions(kind: str, replicate: int) -> list[Disturbance]:
+    """The conditions of one kind in one replicate, in order.
+
+    20 draws of faults for proximity, ground and actuator (each robot's fault
+    is one of four with equal probability); robots 0 to 5 for software-nest and
+    software-food; radii of 4 to 24 cm at one place for food-scarcity. The
+    kinds proximity-2x and food-scarcity-2x are meant for 12 robots in the
+    arena foraging-2x, trials of 1200 ticks.
+    """
+    if kind not in CONDITION_KINDS:
+        raise InputError(f"unknown kind {kind!r}; known are {', '.join(CONDITION_KINDS)}")
+    arena = condition_arena(kind)
+    stream = Stream("conditions", kind, replicate)
+    match kind.removesuffix("-2x"):
+        case "software-nest":
+            return [SoftwareNest(robot) for robot in range(arena.robots)]
+        case "software-food":
+            return [SoftwareFood(robot, source=0) for robot in range(arena.robots)]
+        case "food-scarcity":
+            x, y = stream.uniform(1.7, 1.85), stream.uniform(0.3, 1.8)
+            return [
+                FoodScarcity(Food(*(arena.scale * value for value in (x, y, 0.04 * k))))
+                for k in range(1, 7)
+            ]
+        case "actuator":
+            cls, faults = Actuator, tuple(WHEEL_FAULTS)
+        case "ground":
+            cls, faults = Ground, SENSOR_FAULTS
+        case _:
+            cls, faults = Proximity, SENSOR_FAULTS
+    return [
+        cls(tuple(faults[stream.choice(len(faults))] for _ in range(arena.robots)))
+        for _ in range(DRAWS)
+    ]

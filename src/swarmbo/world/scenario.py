@@ -1,0 +1,163 @@
+"""Scenarios: everything about an evaluation except the controllers."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from swarmbo.errors import InputError
+from swarmbo.streams import Stream
+from swarmbo.world.arena import FORAGING, Arena
+from swarmbo.world.disturbance import Disturbance, Effects
+from swarmbo.world.geometry import bodies_intersect, body_at, first_overlap
+from swarmbo.world.robot import THYMIO, Robot
+
+TRIALS = 8  # trials of an evaluation in the paper
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scenario:
+    """An arena, its robots, what is broken, where trials start, and the noise.
+
+    `poses` has the shape trials x robots x 3: x and y in metres, heading in
+    radians, counter-clockwise from +x. The noise is a pure function of
+    `noise_key`, trial, robot and tick, so equal keys give equal noise.
+    """
+
+    poses: np.ndarray
+    arena: Arena = FORAGING
+    robot: Robot = THYMIO
+    disturbances: tuple[Disturbance, ...] = ()
+    noise_key: int = 0  # 64 bits
+    ticks: int = 600
+    tick: float = 0.2  # s
+    substeps: int = 10  # steps of the physics in a tick
+
+    def __post_init__(self) -> None:
+        poses = np.array(self.poses, dtype=np.float64)
+        if poses.ndim != 3 or poses.shape[2] != 3 or 0 in poses.shape:
+            raise InputError(f"poses must have the shape trials x robots x 3, not {poses.shape}")
+        if not np.isfinite(poses).all():
+            raise InputError("poses must be finite numbers")
+        poses.setflags(write=False)
+        object.__setattr__(self, "poses", poses)
+        object.__setattr__(self, "disturbances", tuple(self.disturbances))
+        if self.ticks < 1:
+            raise InputError(f"a trial has at least 1 tick, not {self.ticks}")
+        if self.substeps < 3 or not self.tick > 0:
+            raise InputError("a tick must be longer than 0 s and have at least 3 sub-steps")
+        if not 0 <= self.noise_key < 2**64:
+            raise InputError("a noise key is an integer from 0 to 2^64 - 1")
+        self.effects()  # raises when a disturbance does not fit the swarm
+
+    @property
+    def trials(self) -> int:
+        """How many trials an evaluation has."""
+        return int(self.poses.shape[0])
+
+    @property
+    def robots(self) -> int:
+        """How many robots the swarm has."""
+        return int(self.poses.shape[1])
+
+    def effects(self) -> Effects:
+        """What the disturbances do to this swarm, all together."""
+        effects = Effects.none(self.arena, self.robots)
+        for disturbance in self.disturbances:
+            disturbance.apply(effects)
+        return effects
+
+    def without_noise(self) -> "Scenario":
+        """The same scenario with noiseless sensors."""
+        return replace(self, robot=self.robot.without_noise())
+
+    @classmethod
+    def draw(
+        cls,
+        *,
+        seed: int,
+        arena: Arena = FORAGING,
+        robots: int | None = None,
+        trials: int = TRIALS,
+        ticks: int | None = None,
+        robot: Robot = THYMIO,
+        disturbances: tuple[Disturbance, ...] = (),
+        noise_key: int | None = None,
+    ) -> "Scenario":
+        """The scenario of replicate `seed`: poses and noise key are drawn from it.
+
+        `robots` and `ticks` default to the arena's usual ones, `noise_key` to
+        the replicate's.
+        """
+        robots = arena.robots if robots is None else robots
+        if robots < 1 or trials < 1:
+            raise InputError("a scenario needs at least 1 robot and 1 trial")
+        return cls(
+            poses=np.stack(
+                [
+                    draw_poses(arena, robot, robots, seed, trial, disturbances)
+                    for trial in range(trials)
+                ]
+            ),
+            arena=arena,
+            robot=robot,
+            disturbances=disturbances,
+            noise_key=Stream("noise", seed).key() if noise_key is None else noise_key,
+            ticks=arena.ticks if ticks is None else ticks,
+        )
+
+
+def draw_poses(
+    arena: Arena,
+    robot: Robot,
+    robots: int,
+    seed: int,
+    trial: int,
+    disturbances: tuple[Disturbance, ...] = (),
+) -> np.ndarray:
+    """Start poses (robots x 3) of one trial, bodies apart.
+
+    Robots that a disturbance places come first. Every robot has a stream of
+    its own, so the others stand where they would without the disturbance
+    unless that place is taken.
+    """
+    body = np.array(robot.body)
+    poses = np.zeros((robots, 3))
+    placed: list[int] = []
+    for disturbance in disturbances:
+        for number, pose in disturbance.place(arena, seed, trial).items():
+            if number >= robots:
+                Effects.none(arena, robots).check_robot(number)
+            poses[number] = pose
+            placed.append(number)
+    overlap = first_overlap(body, poses[placed])
+    if overlap is not None:
+        a, b = (placed[index] for index in overlap)
+        raise InputError(f"the disturbances put robots {a} and {b} on the same place")
+    bodies = {number: body_at(body, poses[number]) for number in placed}
+    for number in range(robots):
+        if number in bodies:
+            continue
+        stream = Stream("poses", seed, trial, number)
+        for _ in range(10_000):
+            pose = np.array(
+                [
+                    stream.uniform(*arena.start_x),
+                    stream.uniform(*arena.start_y),
+                    stream.uniform(-math.pi, math.pi),
+                ]
+            )
+            others = np.array(placed, dtype=int)
+            distances = np.hypot(*(poses[others, :2] - pose[:2]).T)
+            near = others[distances < 2 * robot.radius]
+            candidate = body_at(body, pose)
+            if not any(bodies_intersect(bodies[other], candidate) for other in near):
+                break
+        else:
+            raise InputError(
+                f"there is no room for {robots} robots in the arena {arena.name}; use fewer"
+            )
+        poses[number] = pose
+        bodies[number] = candidate
+        placed.append(number)
+    return poses
