@@ -64,7 +64,8 @@ class ChipmunkRobots:
         self.space.iterations = ITERATIONS
         self.space.collision_slop = WALL  # overlap is never pushed out
         self._add_walls()
-        self.robots, self.controls = [], []
+        self.robots: list[pymunk.Body] = []
+        self.controls: list[pymunk.Body] = []
         for x, y, heading in poses:
             self._add_robot((x, y), heading)
 

@@ -1,4 +1,9 @@
-"""The one exception that swarmbo raises for input it cannot use."""
+"""The one exception that swarmbo raises for input it cannot use, and what its checks share."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeGuard
 
 
 class InputError(ValueError):
@@ -7,3 +12,33 @@ class InputError(ValueError):
     The message is one sentence that says what is wrong, where, and what would
     be right; the command line prints it and exits with code 2.
     """
+
+
+@contextmanager
+def naming(place: object) -> Iterator[None]:
+    """Put `place`, for example a file's path, before the message of any InputError."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
+
+
+def short(value: object) -> str:
+    """How a value is quoted in a message: its repr, cut when it is long."""
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Whether a JSON value is an integer; true and false are not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_finite_number(value: object) -> TypeGuard[int | float]:
+    """Whether a JSON value is a number that fits a finite float64; true and false are not."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the floating-point range
+        return False

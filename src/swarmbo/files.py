@@ -1,8 +1,10 @@
 """Reading and writing files: whole or not at all, and errors that name the file."""
 
+import gzip
 import json
 import os
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,19 +14,28 @@ from swarmbo.errors import InputError
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a UTF-8 file; InputError when it is missing or unreadable."""
+    """The text of a UTF-8 file, unpacked if its name ends in .gz; InputError if that fails."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        data = Path(path).read_bytes()
+        if str(path).endswith(".gz"):
+            data = gzip.decompress(data)
+        return data.decode("utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file; check the path") from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder; name a file in it") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InputError(
+            f"{path}: is not a gzip file, or a damaged one; pack it again or leave out .gz"
+        ) from None
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path}: byte {error.start} is not UTF-8; a text file is needed"
         ) from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check its rights") from None
+    except ValueError:
+        raise InputError(f"{str(path)!r}: is not a file name; check the path") from None
 
 
 def _refuse_constant(name: str) -> float:
@@ -53,9 +64,11 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """InputError when a file could not be written at `path`; call it before the work."""
-    target = Path(path)
+    target = Path(path).resolve()
     if target.is_dir():
         raise InputError(f"{path}: is a folder; name a file in it")
+    if target.exists() and not target.is_file():
+        raise InputError(f"{path}: is not a plain file; choose another name")
     if not target.parent.is_dir():
         raise InputError(f"{path}: the folder {target.parent} does not exist; make it first")
     if not os.access(target.parent, os.W_OK):
@@ -64,19 +77,24 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that takes its place if the block succeeds."""
+    """Yield a temporary path beside `path` that takes its place if the block succeeds.
+
+    OSError, naming `path`, when it cannot be written after all: a full disk.
+    """
     check_writable(path)
-    target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    temporary = Path(name)
+    target = Path(path).resolve()
+    temporary = None
     try:
+        handle, name = tempfile.mkstemp(prefix=".swarmbo-", suffix=".part", dir=target.parent)
+        os.close(handle)
+        temporary = Path(name)
         yield temporary
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
         temporary.replace(target)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)

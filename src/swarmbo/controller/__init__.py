@@ -1,0 +1,1 @@
+"""Controllers: networks, and the JSON form in which people exchange them."""

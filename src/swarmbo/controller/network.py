@@ -1,12 +1,11 @@
 """Controllers: recurrent networks of any shape, in the JSON form that people exchange."""
 
-import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from swarmbo.errors import InputError
+from swarmbo.errors import InputError, is_finite_number, is_integer, naming, short
 from swarmbo.files import read_json
 
 INPUTS = 10  # 7 proximity, 2 ground, bias
@@ -46,60 +45,44 @@ class Controller:
     def from_json(cls, value: Any) -> "Controller":
         """The controller in a JSON value of the exchange form."""
         if not isinstance(value, dict):
-            raise InputError(f"is {_short(value)}; give an object with hidden, bias, connections")
+            raise InputError(f"is {short(value)}; give an object with hidden, bias, connections")
         for name in ("hidden", "bias", "connections"):
             if name not in value:
                 raise InputError(f"has no {name!r}; give hidden, bias and connections")
         extra = set(value) - {"hidden", "bias", "connections"}
         if extra:
-            raise InputError(f"has the unknown field {min(extra)!r}; give hidden, bias, connections")
+            raise InputError(
+                f"has the unknown field {min(extra)!r}; give hidden, bias, connections"
+            )
         hidden, bias, connections = value["hidden"], value["bias"], value["connections"]
         if not isinstance(bias, list):
-            raise InputError(f"bias is {_short(bias)}; give a list of numbers")
+            raise InputError(f"bias is {short(bias)}; give a list of numbers")
         if not isinstance(connections, list):
-            raise InputError(f"connections is {_short(connections)}; give a list of them")
+            raise InputError(f"connections is {short(connections)}; give a list of them")
         for number, connection in enumerate(connections):
             if not isinstance(connection, list) or len(connection) != 3:
                 raise InputError(
-                    f"connection {number} is {_short(connection)}; give [source, target, weight]"
+                    f"connection {number} is {short(connection)}; give [source, target, weight]"
                 )
         return cls(hidden, tuple(bias), tuple(map(tuple, connections)))
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_finite(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond the floating-point range
-        return False
-
-
 def _check(controller: Controller) -> None:
     hidden, bias, connections = controller.hidden, controller.bias, controller.connections
-    if not _is_integer(hidden) or hidden < 0:
-        raise InputError(f"hidden is {_short(hidden)}; give the number of hidden neurons")
+    if not is_integer(hidden) or hidden < 0:
+        raise InputError(f"hidden is {short(hidden)}; give the number of hidden neurons")
     if len(bias) != OUTPUTS + hidden:
         raise InputError(
             f"has {len(bias)} biases; with {hidden} hidden neurons give {OUTPUTS + hidden}"
         )
     for number, value in enumerate(bias):
-        if not _is_finite(value):
-            raise InputError(f"bias {number} is {_short(value)}; give a finite number")
+        if not is_finite_number(value):
+            raise InputError(f"bias {number} is {short(value)}; give a finite number")
     last = INPUTS + OUTPUTS + hidden - 1
     seen: set[tuple[int, int]] = set()
     for number, (source, target, weight) in enumerate(connections):
         place = f"connection {number} ({source!r} to {target!r})"
-        if not _is_integer(source) or not _is_integer(target):
+        if not is_integer(source) or not is_integer(target):
             raise InputError(f"{place} must name its neurons by integers")
         for end in (source, target):
             if not 0 <= end <= last:
@@ -110,8 +93,8 @@ def _check(controller: Controller) -> None:
             raise InputError(f"{place} comes out of an output; sources are inputs and hidden ones")
         if (source, target) in seen:
             raise InputError(f"{place} is there twice; keep one")
-        if not _is_finite(weight):
-            raise InputError(f"{place} has the weight {_short(weight)}; give a finite number")
+        if not is_finite_number(weight):
+            raise InputError(f"{place} has the weight {short(weight)}; give a finite number")
         seen.add((source, target))
 
 
@@ -122,10 +105,8 @@ def load_controllers(path: str | os.PathLike[str]) -> list[Controller]:
         raise InputError(f"{path}: must hold a non-empty list of controllers")
     controllers = []
     for number, entry in enumerate(value):
-        try:
+        with naming(f"{path}: controller {number}"):
             controllers.append(Controller.from_json(entry))
-        except InputError as error:
-            raise InputError(f"{path}: controller {number}: {error}") from None
     return controllers
 
 
@@ -139,13 +120,13 @@ def load_teams(
     for number, team in enumerate(value):
         place = f"{path}: team {number}"
         if not isinstance(team, list):
-            raise InputError(f"{place} is {_short(team)}; give a list of controller numbers")
+            raise InputError(f"{place} is {short(team)}; give a list of controller numbers")
         if len(team) != robots:
             raise InputError(f"{place} names {len(team)} controllers; give {robots}, one per robot")
         for robot, index in enumerate(team):
-            if not _is_integer(index) or not 0 <= index < len(controllers):
+            if not is_integer(index) or not 0 <= index < len(controllers):
                 raise InputError(
-                    f"{place}, robot {robot} names controller {_short(index)}; "
+                    f"{place}, robot {robot} names controller {short(index)}; "
                     f"the controllers are 0 to {len(controllers) - 1}"
                 )
     return [tuple(team) for team in value]

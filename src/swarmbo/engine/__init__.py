@@ -1,0 +1,1 @@
+"""How the world is simulated: lanes of robots, compiled with Numba."""

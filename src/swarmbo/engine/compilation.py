@@ -17,6 +17,8 @@ from numba import njit
 # The kernels meet neither infinities nor NaNs, and allocate nothing: without reference counts a
 # loop may take arrays out of a tuple at no cost.
 _OPTIONS: dict[str, Any] = {"fastmath": True, "error_model": "numpy", "nogil": True, "_nrt": False}
+# Only kernels are called from Python; wrappers for the rest would double the compilation.
+_NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def cache_folder() -> Path:
@@ -33,7 +35,12 @@ def cache_folder() -> Path:
 
 def formula(function: Callable[..., Any]) -> Any:
     """A function inlined wherever it is called, so that loops over lanes vectorise."""
-    return njit(**_OPTIONS, forceinline=True)(function)
+    return njit(**_OPTIONS, **_NO_WRAPPERS, forceinline=True)(function)
+
+
+def phase(function: Callable[..., Any]) -> Any:
+    """A part of a kernel that is compiled by itself."""
+    return njit(**_OPTIONS, **_NO_WRAPPERS)(function)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -46,6 +53,6 @@ def kernel(function: Callable[..., Any]) -> Any:
         numba.config.CACHE_DIR = previous
 
 
-def phase(function: Callable[..., Any]) -> Any:
-    """A part of a kernel that is compiled by itself."""
-    return njit(**_OPTIONS)(function)
+def is_cached() -> bool:
+    """Whether the kernels' machine code is on disk already, so that nothing will be compiled."""
+    return any(cache_folder().rglob("*.nbi"))

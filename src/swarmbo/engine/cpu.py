@@ -8,7 +8,7 @@ Who touches something goes through `cpu_physics`; what the robots perceive is in
 
 import numpy as np
 
-from swarmbo.engine.compilation import kernel, phase
+from swarmbo.engine.compilation import formula, kernel, phase
 from swarmbo.engine.cpu_physics import gather, substeps
 from swarmbo.engine.cpu_senses import near_pairs, sense
 from swarmbo.engine.formulas import SIGN_FLIP, F, U, cos_sin, free_path, tanh64, uniform
@@ -20,7 +20,7 @@ _MAD = np.int32(MAD)
 # --- moving ------------------------------------------------------------------------------------
 
 
-@phase
+@formula
 def _drive(world, lanes, work):
     """Set every lane's displacement and velocity for this tick, as if nothing were in its way."""
     tick = world.dt * F(world.substeps)
@@ -48,7 +48,7 @@ def _drive(world, lanes, work):
         lanes.turn[i] = turn
 
 
-@phase
+@formula
 def _physics(world, lanes, work, near):
     """The tick's displacements of the lanes that may touch something."""
     count, pairs = gather(world, lanes, work, near)
@@ -56,7 +56,7 @@ def _physics(world, lanes, work, near):
         substeps(world, lanes, work, count, pairs)
 
 
-@phase
+@formula
 def _commit_poses(lanes, work):
     for i in range(lanes.x.size):
         lanes.x[i] += np.float64(work.path_x[i])
@@ -67,7 +67,7 @@ def _commit_poses(lanes, work):
     _face(lanes)
 
 
-@phase
+@formula
 def _face(lanes):
     """Bring the cosines and sines up to date with the headings."""
     for i in range(lanes.x.size):
@@ -111,7 +111,7 @@ def _think(world, lanes, work, brains):
         lanes.right[i] = max_speed * F(lanes.values[1, i])
 
 
-@phase
+@formula
 def _override(world, lanes, work):
     """Robots without their software: the mad one drives back and forth, the stuck one stands."""
     for i in range(world.robots * world.trials):
@@ -128,7 +128,7 @@ def _override(world, lanes, work):
 # --- foraging ----------------------------------------------------------------------------------
 
 
-@phase
+@formula
 def _forage(world, lanes, work):
     """Pick up and drop, by the position of the centre."""
     nest = world.nest_depth
@@ -142,7 +142,7 @@ def _forage(world, lanes, work):
         lanes.carrying[i] = np.int32(1) if picks else carrying
 
 
-@phase
+@formula
 def _count_visits(world, lanes):
     """Where the robots are: squares visited, and distance to the arena's centre."""
     cx, cy = world.centre

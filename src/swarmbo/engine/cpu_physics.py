@@ -16,23 +16,18 @@ import numpy as np
 from swarmbo.engine.compilation import formula, phase
 from swarmbo.engine.formulas import (
     FAR,
-    PADDED,
-    VERTICES,
     F,
-    add_contact_point,
-    best_axis,
+    body_contact,
     cos_sin,
     give,
     greatest,
     impulse_step,
-    inside,
     least,
     motor,
-    separation,
     wall_contacts,
     wall_velocity,
 )
-from swarmbo.engine.lanes import ACTIVE_ROWS
+from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS
 
 I = np.uint64  # noqa: E741 - an index: unsigned, so that it needs no check for being negative
 
@@ -65,9 +60,25 @@ I = np.uint64  # noqa: E741 - an index: unsigned, so that it needs no check for 
     WALL_Y_N,
     WALL_Y_T,
     LANE,  # its number
-) = (I(8 * row) for row in range(28))
+) = (I(8 * row) for row in range(ACTIVE_ROWS))
+
+# Likewise for the pairs that may touch: B in A's frame.
+(
+    P_X,  # m
+    P_Y,
+    P_COS,
+    P_SIN,
+    P_TURN_A,  # rad/s
+    P_TURN_B,
+    P_SEPARATION,  # m
+    P_NORMAL_X,  # from B to A
+    P_NORMAL_Y,
+    P_DEMAND,  # m/s
+    P_SLIDE,
+) = (I(8 * row) for row in range(PAIR_ROWS))
 
 _BLOCK = I(8 * ACTIVE_ROWS)
+_PAIR_BLOCK = I(8 * PAIR_ROWS)
 _EIGHT = I(8)
 _ZERO = I(0)
 _MARGIN = F(0.002)  # m, for the curvature of paths within a tick
@@ -79,6 +90,12 @@ _SETTLED = F(1e-4)  # m/s, change of an impulse that is too small to go on for
 def _place(number):
     """The place of the active lane of that number."""
     return I(number // 8) * _BLOCK + I(number % 8)
+
+
+@formula
+def _pair_index(pair):
+    """Where a pair's numbers begin."""
+    return I(pair // 8) * _PAIR_BLOCK + I(pair % 8)
 
 
 @formula
@@ -166,10 +183,14 @@ def gather(world, lanes, work, near):
             _, count = _activate(world, lanes, work, i, count)
     _fill_up(world, work.active, count)
     for pair in range(pairs):
-        work.pair_place[pair, 0] = work.slot[work.pair_place[pair, 0]]
-        work.pair_place[pair, 1] = work.slot[work.pair_place[pair, 1]]
-        work.pair_axis[pair] = 0
+        a = work.slot[work.pair_place[pair, 0]]
+        b = work.slot[work.pair_place[pair, 1]]
+        work.pair_place[pair, 0] = a
+        work.pair_place[pair, 1] = b
         work.pair_touched[pair] = 0
+        p = _pair_index(pair)
+        work.pair[p + P_TURN_A] = work.active[I(a) + TURN]
+        work.pair[p + P_TURN_B] = work.active[I(b) + TURN]
     return count, pairs
 
 
@@ -304,39 +325,49 @@ def _meet_two_walls(world, active, base):
 
 
 @formula
-def _touching(world, work, pair):
-    """Whether the two bodies of a pair overlap, and where B is in A's frame.
-
-    Remembers the axis that decided it: it usually decides the next time, too.
-    """
+def _relate(work, pairs):
+    """Bring the pairs up to date: B in A's frame."""
     active = work.active
-    a = I(work.pair_place[pair, 0])
-    b = I(work.pair_place[pair, 1])
-    dx = active[b + X] - active[a + X] + (active[b + DX] - active[a + DX])
-    dy = active[b + Y] - active[a + Y] + (active[b + DY] - active[a + DY])
-    if dx * dx + dy * dy > F(4) * world.radius * world.radius:
-        return False, F(0), F(0), F(1), F(0)
-    ca = active[a + COS]
-    sa = active[a + SIN]
-    cb = active[b + COS]
-    sb = active[b + SIN]
-    px = ca * dx + sa * dy
-    py = ca * dy - sa * dx
-    qx = -(cb * dx + sb * dy)
-    qy = -(cb * dy - sb * dx)
-    c = ca * cb + sa * sb
-    s = ca * sb - sa * cb
-    axis = work.pair_axis[pair]
-    if axis < VERTICES:
-        best = separation(world.body, axis, px, py, c, s)
-    else:
-        best = separation(world.body, axis - VERTICES, qx, qy, c, -s)
-    if best > F(0):
-        return False, px, py, c, s
-    best, axis = best_axis(world.body, world.inner, px, py, c, s, work.bound, best, axis, 0)
-    best, axis = best_axis(world.body, world.inner, qx, qy, c, -s, work.bound, best, axis, VERTICES)
-    work.pair_axis[pair] = axis
-    return best <= F(0), px, py, c, s
+    for pair in range(pairs):
+        a = I(work.pair_place[pair, 0])
+        b = I(work.pair_place[pair, 1])
+        dx = active[b + X] - active[a + X] + (active[b + DX] - active[a + DX])
+        dy = active[b + Y] - active[a + Y] + (active[b + DY] - active[a + DY])
+        ca = active[a + COS]
+        sa = active[a + SIN]
+        cb = active[b + COS]
+        sb = active[b + SIN]
+        p = _pair_index(pair)
+        work.pair[p + P_X] = ca * dx + sa * dy
+        work.pair[p + P_Y] = ca * dy - sa * dx
+        work.pair[p + P_COS] = ca * cb + sa * sb
+        work.pair[p + P_SIN] = ca * sb - sa * cb
+
+
+@formula
+def _hold_against(world, work, base):
+    """Find the contacts of a block of pairs."""
+    pair = work.pair
+    vertices_x = world.vertices_x
+    vertices_y = world.vertices_y
+    edges = world.edges
+    for i in range(base, base + _EIGHT):
+        separation, nx, ny, demand, slide = body_contact(
+            vertices_x,
+            vertices_y,
+            edges,
+            pair[i + P_X],
+            pair[i + P_Y],
+            pair[i + P_COS],
+            pair[i + P_SIN],
+            pair[i + P_TURN_A],
+            pair[i + P_TURN_B],
+        )
+        pair[i + P_SEPARATION] = separation
+        pair[i + P_NORMAL_X] = nx
+        pair[i + P_NORMAL_Y] = ny
+        pair[i + P_DEMAND] = demand
+        pair[i + P_SLIDE] = slide
 
 
 @formula
@@ -350,54 +381,6 @@ def _write_contact(work, k, a, b, nx, ny, demand, slide, friction, cn, ct):
     work.contact[k, 4] = friction
     work.contact[k, 5] = cn
     work.contact[k, 6] = ct
-
-
-@formula
-def _contact_points(world, work, axis, px, py, c, s, wa, wb):
-    """Normal of a touching pair, from B to A in A's frame, and what its points demand.
-
-    Contact points are the vertices of each body inside the other; if there is
-    none, the point midway between the centres.
-    """
-    body = world.body
-    if axis < VERTICES:
-        nx = -body[2, axis]
-        ny = -body[3, axis]
-    else:
-        mx = body[2, axis - VERTICES]
-        my = body[3, axis - VERTICES]
-        nx = c * mx - s * my
-        ny = s * mx + c * my
-    # Only vertices within the overlap along the normal can lie in the other body.
-    bottom_of_a = FAR
-    for k in range(PADDED):
-        bottom_of_a = least(bottom_of_a, nx * body[0, k] + ny * body[1, k])
-    mx = c * nx + s * ny
-    my = c * ny - s * nx
-    top_of_b = -FAR
-    for k in range(PADDED):
-        top_of_b = greatest(top_of_b, mx * body[0, k] + my * body[1, k])
-    offset = nx * px + ny * py
-    demand = -FAR
-    slide = F(0)
-    for k in range(VERTICES):
-        x = body[0, k]
-        y = body[1, k]
-        if nx * x + ny * y <= top_of_b + offset:
-            rx = x - px
-            ry = y - py
-            if inside(body, c * rx + s * ry, c * ry - s * rx):
-                demand, slide = add_contact_point(x, y, px, py, nx, ny, wa, wb, demand, slide)
-        if mx * x + my * y >= bottom_of_a - offset:
-            rx = px + c * x - s * y
-            ry = py + s * x + c * y
-            if inside(body, rx, ry):
-                demand, slide = add_contact_point(rx, ry, px, py, nx, ny, wa, wb, demand, slide)
-    if demand == -FAR:
-        demand, slide = add_contact_point(
-            F(0.5) * px, F(0.5) * py, px, py, nx, ny, wa, wb, demand, slide
-        )
-    return nx, ny, demand, slide
 
 
 @formula
@@ -415,29 +398,31 @@ def _first_impulse(active, a, b, nx, ny, demand, limit):
 def _collect_pairs(world, work, pairs):
     """List the contacts between robots."""
     active = work.active
+    _relate(work, pairs)
+    for base in range(_ZERO, I((pairs + 7) // 8) * _PAIR_BLOCK, _PAIR_BLOCK):
+        _hold_against(world, work, base)
     contacts = 0
     for pair in range(pairs):
-        touch, px, py, c, s = _touching(world, work, pair)
-        if not touch:
+        p = _pair_index(pair)
+        if work.pair[p + P_SEPARATION] > F(0):
             work.pair_touched[pair] = 0
             continue
         a = I(work.pair_place[pair, 0])
         b = I(work.pair_place[pair, 1])
-        nx, ny, demand, slide = _contact_points(
-            world, work, work.pair_axis[pair], px, py, c, s, active[a + TURN], active[b + TURN]
-        )
         ca = active[a + COS]
         sa = active[a + SIN]
-        mx = ca * nx - sa * ny
-        my = sa * nx + ca * ny
+        nx = ca * work.pair[p + P_NORMAL_X] - sa * work.pair[p + P_NORMAL_Y]
+        ny = sa * work.pair[p + P_NORMAL_X] + ca * work.pair[p + P_NORMAL_Y]
+        demand = work.pair[p + P_DEMAND]
         if work.pair_touched[pair] != 0:
-            cn = mx * work.pair_impulse[pair, 0] + my * work.pair_impulse[pair, 1]
-            ct = mx * work.pair_impulse[pair, 1] - my * work.pair_impulse[pair, 0]
+            cn = nx * work.pair_impulse[pair, 0] + ny * work.pair_impulse[pair, 1]
+            ct = nx * work.pair_impulse[pair, 1] - ny * work.pair_impulse[pair, 0]
             cn = greatest(cn, F(0))
         else:
-            cn = _first_impulse(active, a, b, mx, my, demand, world.limit)
+            cn = _first_impulse(active, a, b, nx, ny, demand, world.limit)
             ct = F(0)
-        _write_contact(work, contacts, a, b, mx, my, demand, slide, world.body_friction, cn, ct)
+        slide = work.pair[p + P_SLIDE]
+        _write_contact(work, contacts, a, b, nx, ny, demand, slide, world.body_friction, cn, ct)
         work.contact_pair[contacts] = pair
         active[a + CROWDED] = F(1)
         active[b + CROWDED] = F(1)

@@ -99,7 +99,7 @@ def _grid_pairs(world, lanes, work):
     return count
 
 
-@phase
+@formula
 def near_pairs(world, lanes, work):
     if world.robots <= _ALL_PAIRS:
         return _all_pairs(world, lanes, work)
@@ -159,7 +159,7 @@ def _look_at(world, lanes, work, i, j):
         along = -(x * rx + y * ry)
         across = x * ry - y * rx
         if across * across < radius2 and along > -world.radius and along < reach + world.radius:
-            distance = ray_to_body(world.body, x, y, rx, ry)
+            distance = ray_to_body(world.edge_table, x, y, rx, ry)
             if distance < work.reading[k, i]:
                 work.reading[k, i] = distance
 

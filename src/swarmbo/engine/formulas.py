@@ -18,7 +18,6 @@ U = np.uint32
 
 FAR = F(1e6)  # m, the distance to what a ray does not hit
 VERTICES = 9  # of a body; bodies with fewer repeat some
-PADDED = 16  # vertices and edges in a body's table, filled up with repetitions to whole vectors
 
 # Channels of the random numbers of a robot's tick.
 PROXIMITY_NOISE = 0  # .. 6
@@ -69,17 +68,6 @@ def tick_word(key0, key1, tick):
 def uniform(word, channel):
     """The random number in [0, 1) of one channel of a robot's tick; 24 bits."""
     return F(scramble(U(word + U(U(channel) * U(0x85EBCA6B)))) >> U(8)) * F(2.0**-24)
-
-
-def uniform_at(key: int, trial: int, robot: int, tick: int, channel: int) -> float:
-    """The engine's random number at a place, for tests and for looking; slow.
-
-    `key` is a scenario's noise key, `tick` the number of ticks before.
-    """
-    from swarmbo.engine.lanes import lane_key
-
-    key0, key1 = lane_key(key, trial, robot)
-    return float(uniform(tick_word(U(key0), U(key1), U(tick)), U(channel)))
 
 
 # --- elementary functions ----------------------------------------------------------------------
@@ -276,60 +264,119 @@ def wall_velocity(vn, vt, un, ut, demand, slide, friction, limit):
 
 
 @formula
-def separation(body, axis, px, py, c, s):
-    """How far the polygon at (px, py), turned by (c, s), stays clear of one edge of `body`.
+def edge_against_body(vertices_x, vertices_y, edge, px, py, c, s, best, out):
+    """Hold one edge of body A against body B, the same shape at (px, py) turned by (c, s).
 
-    Both are the same body; positions are in the frame of the one that owns the
-    edge. Negative: the overlap along the edge's normal.
+    `edge` is its outward unit normal and offset. `best` holds the largest
+    separation of any edge so far and its normal, `out` how far outside of A
+    each vertex of B is, by the edges so far.
     """
-    nx = body[2, axis]
-    ny = body[3, axis]
+    nx, ny, offset = edge
+    x, y = vertices_x, vertices_y
     mx = c * nx + s * ny
     my = c * ny - s * nx
-    lowest = FAR
-    for vertex in range(PADDED):
-        lowest = least(lowest, mx * body[0, vertex] + my * body[1, vertex])
-    return lowest + nx * px + ny * py - body[4, axis]
+    base = nx * px + ny * py - offset
+    d0 = base + mx * x[0] + my * y[0]
+    d1 = base + mx * x[1] + my * y[1]
+    d2 = base + mx * x[2] + my * y[2]
+    d3 = base + mx * x[3] + my * y[3]
+    d4 = base + mx * x[4] + my * y[4]
+    d5 = base + mx * x[5] + my * y[5]
+    d6 = base + mx * x[6] + my * y[6]
+    d7 = base + mx * x[7] + my * y[7]
+    d8 = base + mx * x[8] + my * y[8]
+    low = least(least(least(d0, d1), least(d2, d3)), least(least(d4, d5), least(d6, d7)))
+    low = least(low, d8)
+    separation, best_x, best_y = best
+    better = low > separation
+    return (
+        (low if better else separation, nx if better else best_x, ny if better else best_y),
+        (
+            greatest(out[0], d0),
+            greatest(out[1], d1),
+            greatest(out[2], d2),
+            greatest(out[3], d3),
+            greatest(out[4], d4),
+            greatest(out[5], d5),
+            greatest(out[6], d6),
+            greatest(out[7], d7),
+            greatest(out[8], d8),
+        ),
+    )
 
 
 @formula
-def best_axis(body, inner, px, py, c, s, bound, best, axis, first):
-    """The edge of `body` with the largest separation from a polygon, if it beats `best`.
+def body_against_body(vertices_x, vertices_y, edges, px, py, c, s):
+    """All edges of A against B; see `edge_against_body`."""
+    x, y, e = vertices_x, vertices_y, edges
+    best = (-FAR, F(0), F(0))
+    out = (-FAR, -FAR, -FAR, -FAR, -FAR, -FAR, -FAR, -FAR, -FAR)
+    best, out = edge_against_body(x, y, e[0], px, py, c, s, best, out)
+    best, out = edge_against_body(x, y, e[1], px, py, c, s, best, out)
+    best, out = edge_against_body(x, y, e[2], px, py, c, s, best, out)
+    best, out = edge_against_body(x, y, e[3], px, py, c, s, best, out)
+    best, out = edge_against_body(x, y, e[4], px, py, c, s, best, out)
+    best, out = edge_against_body(x, y, e[5], px, py, c, s, best, out)
+    best, out = edge_against_body(x, y, e[6], px, py, c, s, best, out)
+    best, out = edge_against_body(x, y, e[7], px, py, c, s, best, out)
+    return edge_against_body(x, y, e[8], px, py, c, s, best, out)
 
-    `inner` is the radius of a disc about the origin inside the body: an edge
-    whose separation from that disc is no better need not be looked at.
-    `bound` is scratch.
+
+@formula
+def contact_point(is_one, rx, ry, px, py, nx, ny, wa, wb, found):
+    """Add a contact point at (rx, ry) in A's frame, where B's centre is at (px, py).
+
+    `found` holds the largest demand so far (-FAR: none) and the sliding
+    velocity by rotation at that point, along the normal's left.
     """
-    for k in range(PADDED):
-        bound[k] = body[2, k] * px + body[3, k] * py - body[4, k] - inner
-    for k in range(VERTICES):
-        if bound[k] > best:
-            value = separation(body, k, px, py, c, s)
-            if value > best:
-                best = value
-                axis = first + k
-    return best, axis
-
-
-@formula
-def inside(body, x, y):
-    """Whether a point in the body's frame lies in the body."""
-    out = -FAR
-    for k in range(PADDED):
-        out = greatest(out, body[2, k] * x + body[3, k] * y - body[4, k])
-    return out <= F(0)
-
-
-@formula
-def add_contact_point(rx, ry, px, py, nx, ny, wa, wb, demand, slide):
-    """Add a contact point at (rx, ry) in A's frame, where B's centre is at (px, py)."""
+    demand, slide = found
     spin_x = wb * (ry - py) - wa * ry
     spin_y = wa * rx - wb * (rx - px)
     need = -(spin_x * nx + spin_y * ny)
-    if need > demand:
-        demand = need
-        slide = spin_y * nx - spin_x * ny
-    return demand, slide
+    counts = is_one & (need > demand)
+    return (need if counts else demand), (spin_y * nx - spin_x * ny if counts else slide)
+
+
+@formula
+def contact_vertex(x, y, out_a, out_b, px, py, c, s, nx, ny, wa, wb, found):
+    """Add a vertex of A if it lies in B, and the same vertex of B if it lies in A."""
+    found = contact_point(out_a <= F(0), x, y, px, py, nx, ny, wa, wb, found)
+    rx = px + c * x - s * y
+    ry = py + s * x + c * y
+    return contact_point(out_b <= F(0), rx, ry, px, py, nx, ny, wa, wb, found)
+
+
+@formula
+def body_contact(vertices_x, vertices_y, edges, px, py, c, s, wa, wb):
+    """Contact of body A with body B at (px, py), turned by (c, s), in A's frame.
+
+    Returns the separation (negative: they overlap), the normal from B to A,
+    and the largest demand on the relative normal velocity with the sliding
+    velocity of that point. The normal is the axis of least penetration; contact
+    points are the vertices of each body inside the other or, if there is none,
+    the point midway between the centres.
+    """
+    x, y = vertices_x, vertices_y
+    by_a, b = body_against_body(x, y, edges, px, py, c, s)
+    by_b, a = body_against_body(x, y, edges, -(c * px + s * py), s * px - c * py, c, -s)
+    a_decides = by_a[0] >= by_b[0]
+    nx = -by_a[1] if a_decides else c * by_b[1] - s * by_b[2]
+    ny = -by_a[2] if a_decides else s * by_b[1] + c * by_b[2]
+    found = (-FAR, F(0))
+    found = contact_vertex(x[0], y[0], a[0], b[0], px, py, c, s, nx, ny, wa, wb, found)
+    found = contact_vertex(x[1], y[1], a[1], b[1], px, py, c, s, nx, ny, wa, wb, found)
+    found = contact_vertex(x[2], y[2], a[2], b[2], px, py, c, s, nx, ny, wa, wb, found)
+    found = contact_vertex(x[3], y[3], a[3], b[3], px, py, c, s, nx, ny, wa, wb, found)
+    found = contact_vertex(x[4], y[4], a[4], b[4], px, py, c, s, nx, ny, wa, wb, found)
+    found = contact_vertex(x[5], y[5], a[5], b[5], px, py, c, s, nx, ny, wa, wb, found)
+    found = contact_vertex(x[6], y[6], a[6], b[6], px, py, c, s, nx, ny, wa, wb, found)
+    found = contact_vertex(x[7], y[7], a[7], b[7], px, py, c, s, nx, ny, wa, wb, found)
+    found = contact_vertex(x[8], y[8], a[8], b[8], px, py, c, s, nx, ny, wa, wb, found)
+    none = found[0] == -FAR
+    demand, slide = contact_point(
+        none, F(0.5) * px, F(0.5) * py, px, py, nx, ny, wa, wb, found
+    )
+    return greatest(by_a[0], by_b[0]), nx, ny, demand, slide
 
 
 # --- sensing -----------------------------------------------------------------------------------
@@ -349,7 +396,7 @@ def ray_to_walls(x, y, dx, dy, width, height):
 
 
 @formula
-def ray_to_body(body, x, y, dx, dy):
+def ray_to_body(edges, x, y, dx, dy):
     """Distance along the unit vector (dx, dy) to a body, all in the body's frame.
 
     The ray enters the convex body where it has passed all edges that it
@@ -359,8 +406,8 @@ def ray_to_body(body, x, y, dx, dy):
     enter = F(-1)
     leave = FAR
     for k in range(VERTICES):
-        gap = body[4, k] - body[2, k] * x - body[3, k] * y
-        speed = body[2, k] * dx + body[3, k] * dy
+        gap = edges[k, 2] - edges[k, 0] * x - edges[k, 1] * y
+        speed = edges[k, 0] * dx + edges[k, 1] * dy
         if speed < F(0):
             enter = greatest(enter, gap / speed)
         elif speed > F(0):

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swarmbo.controller.network import INPUTS, OUTPUTS, Controller
+from swarmbo.engine.compilation import kernel
+from swarmbo.engine.formulas import tick_word, uniform
 from swarmbo.streams import Stream
 from swarmbo.world.disturbance import MAD, Effects
 from swarmbo.world.scenario import Scenario
@@ -20,7 +22,8 @@ F = np.float32
 Array = np.ndarray[Any, np.dtype[Any]]
 
 WIDTH = 8  # float32 numbers in a vector register of AVX2
-ACTIVE_ROWS = 32  # numbers per active lane, see cpu.py
+ACTIVE_ROWS = 28  # numbers per active lane, see cpu_physics.py
+PAIR_ROWS = 11  # numbers per pair that may touch, likewise
 HUGE_WEIGHT = 1e300
 GAIN = 5.0  # of the weighted sum in a neuron
 
@@ -49,8 +52,8 @@ class World(NamedTuple):
     body_friction: Any
     vertices_x: tuple[Any, ...]  # m, 9 of them
     vertices_y: tuple[Any, ...]
-    body: Array  # 5 x 16: vertices (x, y), outward unit normals (x, y) and offsets of the edges
-    inner: Any  # m, radius of a disc inside the body
+    edges: tuple[tuple[Any, Any, Any], ...]  # 9 outward unit normals (x, y) and offsets (m)
+    edge_table: Array  # the same as an array, 9 x 3
     radius: Any  # m, radius of a disc around the body
     sense_reach: Any  # m, centre distance within which a robot can be sensed
     sensors: Array  # 7 x (x, y, cos, sin)
@@ -114,15 +117,14 @@ class Work(NamedTuple):
     reading: Array  # 7 x lanes: distance to the nearest obstacle, m
     floor: Array  # 3 x lanes: is it food under the two ground sensors and the centre?
     slot: Array  # lane -> place among the active lanes, or -1
-    active: Array  # what the active lanes need, in blocks of 8 lanes: see cpu.py
+    active: Array  # what the active lanes need, in blocks of 8 lanes: see cpu_physics.py
     near: Array  # pairs x 2: lanes within each other's sensing reach
     pair_place: Array  # pairs x 2: active lanes that may touch in this tick
-    pair_axis: Array  # the axis that separated them last
+    pair: Array  # what is known of these pairs, in blocks of 8: see cpu_physics.py
     pair_touched: Array  # did they touch in the sub-step before?
     pair_impulse: Array  # pairs x 2, m/s, in the arena's frame
     contact_place: Array  # contacts x 2: active lanes, the second -1 for a wall
     contact: Array  # contacts x (normal x, y; demand; slide; friction; impulse n, t), in m/s
-    bound: Array  # 16, of the axes of a body
     contact_pair: Array  # contact -> pair, or -1 for a wall
     cell_start: Array  # neighbour grid: robots of cell i are cell_robot[cell_start[i]:...]
     cell_robot: Array
@@ -145,7 +147,7 @@ def _edges(body: Array) -> Array:
 def make_world(scenario: Scenario) -> World:
     """The kernels' constants for a scenario."""
     arena, robot = scenario.arena, scenario.robot
-    repeat = np.arange(16) % len(robot.body)  # repeated vertices and edges change nothing
+    repeat = np.arange(9) % len(robot.body)  # repeated vertices and edges change nothing
     vertices = np.array(robot.body)
     edges = _edges(vertices)
     dt = scenario.tick / scenario.substeps
@@ -178,10 +180,10 @@ def make_world(scenario: Scenario) -> World:
         per_wheel_base=F(1 / robot.wheel_base),
         wall_friction=F(robot.friction * arena.wall_friction),
         body_friction=F(robot.friction * robot.friction),
-        vertices_x=tuple(F(x) for x in vertices[repeat[:9], 0]),
-        vertices_y=tuple(F(y) for y in vertices[repeat[:9], 1]),
-        body=np.ascontiguousarray(np.column_stack([vertices, edges])[repeat].T, dtype=F),
-        inner=F(max(edges[:, 2].min(), 0.0)),
+        vertices_x=tuple(F(x) for x in vertices[repeat, 0]),
+        vertices_y=tuple(F(y) for y in vertices[repeat, 1]),
+        edges=tuple((F(nx), F(ny), F(offset)) for nx, ny, offset in edges[repeat]),
+        edge_table=edges[repeat].astype(F),
         radius=F(robot.radius),
         sense_reach=F(reach + robot.radius),
         sensors=np.array(
@@ -208,6 +210,19 @@ def lane_key(noise_key: int, trial: int, robot: int) -> tuple[int, int]:
     """The two 32-bit keys of a lane's noise."""
     word = Stream("lane", noise_key, trial, robot).key()
     return word & 0xFFFFFFFF, word >> 32
+
+
+@kernel
+def _uniform(key0, key1, tick, channel):  # type: ignore[no-untyped-def]
+    return uniform(tick_word(np.uint32(key0), np.uint32(key1), np.uint32(tick)), channel)
+
+
+def uniform_at(noise_key: int, trial: int, robot: int, tick: int, channel: int) -> float:
+    """The engine's random number at a place, for tests and for looking.
+
+    `tick` is the number of ticks before; channels are listed in `formulas`.
+    """
+    return float(_uniform(*lane_key(noise_key, trial, robot), tick, channel))
 
 
 def noise_keys(noise_key: int, trials: int, robots: int) -> Array:
@@ -307,12 +322,11 @@ def make_work(lanes: int, neurons: int, robots: int, trials: int) -> Work:
         active=np.zeros(ACTIVE_ROWS * lanes, F),
         near=np.zeros((pairs, 2), np.int32),
         pair_place=np.zeros((pairs, 2), np.int32),
-        pair_axis=np.zeros(pairs, np.int32),
+        pair=np.zeros(PAIR_ROWS * (pairs + WIDTH), F),
         pair_touched=np.zeros(pairs, np.int32),
         pair_impulse=np.zeros((pairs, 2), F),
         contact_place=np.zeros((contacts, 2), np.int32),
         contact=np.zeros((contacts, 7), F),
-        bound=np.zeros(16, F),
         contact_pair=np.zeros(contacts, np.int32),
         cell_start=np.zeros(cells + 1, np.int32),
         cell_robot=np.zeros(robots, np.int32),

@@ -58,7 +58,8 @@ def conditions(kind: str, replicate: int) -> list[Disturbance]:
                 for k in range(1, 7)
             ]
         case "actuator":
-            cls, faults = Actuator, tuple(WHEEL_FAULTS)
+            cls: type[Actuator | Ground | Proximity] = Actuator
+            faults = tuple(WHEEL_FAULTS)
         case "ground":
             cls, faults = Ground, SENSOR_FAULTS
         case _:
@@ -67,3 +68,14 @@ def conditions(kind: str, replicate: int) -> list[Disturbance]:
         cls(tuple(faults[stream.choice(len(faults))] for _ in range(arena.robots)))
         for _ in range(DRAWS)
     ]
+
+
+def condition(name: str, replicate: int) -> Disturbance:
+    """The condition that KIND:INDEX names, for example proximity:3, in one replicate."""
+    kind, _, index = name.partition(":")
+    drawn = conditions(kind, replicate)
+    if not index.isdecimal() or int(index) >= len(drawn):
+        raise InputError(
+            f"{name}: there is no such condition; name one of {kind}:0 to {kind}:{len(drawn) - 1}"
+        )
+    return drawn[int(index)]

@@ -1,0 +1,1 @@
+"""What is simulated, as plain data: arenas, robots, disturbances, scenarios."""

@@ -52,7 +52,9 @@ class Arena:
             raise InputError("an arena's nest_depth must lie between 0 and its width")
         for number, disc in enumerate(self.food):
             if not all(map(math.isfinite, disc)) or disc.radius < 0:
-                raise InputError(f"food {number} is {tuple(disc)}; give finite x, y and radius >= 0")
+                raise InputError(
+                    f"food {number} is {tuple(disc)}; give finite x, y and radius >= 0"
+                )
 
     @property
     def centre(self) -> tuple[float, float]:

@@ -7,13 +7,13 @@ in `place`. A new one is one more frozen dataclass with the decorator
 
 import math
 import os
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from swarmbo.errors import InputError
+from swarmbo.errors import InputError, is_finite_number, is_integer, naming, short
 from swarmbo.files import read_json
 from swarmbo.streams import Stream
 from swarmbo.world.arena import Arena, Food
@@ -22,11 +22,14 @@ SENSOR_FAULTS = ("none", "min", "max", "random")
 WHEEL_FAULTS = {"none": (1.0, 1.0), "left": (0.5, 1.0), "right": (1.0, 0.5), "both": (0.5, 0.5)}
 HEALTHY, MAD, STUCK = range(3)  # codes of a robot's software
 
+Pose = tuple[float, float, float]  # x and y in m, heading in rad
+
 
 @dataclass
 class Effects:
     """What the disturbances add up to: one entry per robot, and the food that is left."""
 
+    arena: Arena  # as it was
     food: tuple[Food, ...]
     proximity: np.ndarray  # index into SENSOR_FAULTS
     ground: np.ndarray  # index into SENSOR_FAULTS
@@ -43,7 +46,7 @@ class Effects:
         """A healthy swarm of `robots` robots in `arena`."""
         codes = (np.zeros(robots, np.uint8) for _ in range(3))
         proximity, ground, software = codes
-        return cls(arena.food, proximity, ground, np.ones((robots, 2)), software)
+        return cls(arena, arena.food, proximity, ground, np.ones((robots, 2)), software)
 
     def check_robot(self, robot: int) -> None:
         """InputError when there is no robot of that number."""
@@ -71,8 +74,11 @@ class Disturbance:
         """Change `effects` to what this disturbance makes of it."""
         raise NotImplementedError
 
-    def place(self, arena: Arena, seed: int, trial: int) -> dict[int, tuple[float, float, float]]:
-        """Poses (x, y, heading) that this disturbance dictates, by robot."""
+    def place(self, arena: Arena, stream: Stream) -> dict[int, Pose]:
+        """Where a trial starts for the robots that this disturbance places, by robot.
+
+        Called again, with the stream where it is then, while bodies overlap.
+        """
         return {}
 
     def to_json(self) -> dict[str, Any]:
@@ -81,12 +87,13 @@ class Disturbance:
 
 
 DISTURBANCES: dict[str, type[Disturbance]] = {}
+D = TypeVar("D", bound=Disturbance)
 
 
-def disturbance(kind: str):  # type: ignore[no-untyped-def]
-    """Class decorator: make a frozen dataclass of it, and register it under `kind`."""
+def disturbance(kind: str) -> Callable[[type[D]], type[D]]:
+    """Class decorator: register a frozen dataclass under the name `kind`."""
 
-    def register(cls: type[Disturbance]) -> type[Disturbance]:
+    def register(cls: type[D]) -> type[D]:
         cls.kind = kind
         DISTURBANCES[kind] = cls
         return cls
@@ -95,22 +102,22 @@ def disturbance(kind: str):  # type: ignore[no-untyped-def]
 
 
 def _fault_list(kind: str, robots: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(robots, str) or not isinstance(robots, Iterable):
+    if not isinstance(robots, list | tuple):
         raise InputError(f"{kind}: robots must be a list with one fault per robot")
     faults = tuple(robots)
     known = tuple(known)
     for number, fault in enumerate(faults):
         if fault not in known:
             raise InputError(
-                f"{kind}: robot {number} has the unknown fault {fault!r}; "
+                f"{kind}: robot {number} has the unknown fault {short(fault)}; "
                 f"known are {', '.join(known)}"
             )
     return faults
 
 
 def _number(kind: str, name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(f"{kind}: {name} is {value!r}; give a number from 0")
+    if not is_integer(value) or value < 0:
+        raise InputError(f"{kind}: {name} is {short(value)}; give a number from 0")
     return value
 
 
@@ -178,8 +185,8 @@ class SoftwareNest(Disturbance):
         effects.check_robot(self.robot)
         effects.software[self.robot] = MAD
 
-    def place(self, arena: Arena, seed: int, trial: int) -> dict[int, tuple[float, float, float]]:
-        y = Stream("software-nest", seed, trial).uniform(0.3, 1.8) * arena.scale
+    def place(self, arena: Arena, stream: Stream) -> dict[int, Pose]:
+        y = stream.uniform(0.3, 1.8) * arena.scale
         return {self.robot: (arena.nest_depth, y, math.pi / 2)}
 
 
@@ -197,17 +204,20 @@ class SoftwareFood(Disturbance):
 
     def apply(self, effects: Effects) -> None:
         effects.check_robot(self.robot)
+        self._food(effects.arena)
         effects.software[self.robot] = STUCK
 
-    def place(self, arena: Arena, seed: int, trial: int) -> dict[int, tuple[float, float, float]]:
+    def _food(self, arena: Arena) -> Food:
         if self.source >= len(arena.food):
             raise InputError(
-                f"software-food: source is {self.source}, but the arena has food sources "
+                f"{self.kind}: source is {self.source}, but the arena has food sources "
                 f"0 to {len(arena.food) - 1}; name one of these"
             )
-        food = arena.food[self.source]
-        heading = Stream("software-food", seed, trial).uniform(-math.pi, math.pi)
-        return {self.robot: (food.x, food.y, heading)}
+        return arena.food[self.source]
+
+    def place(self, arena: Arena, stream: Stream) -> dict[int, Pose]:
+        food = self._food(arena)
+        return {self.robot: (food.x, food.y, stream.uniform(-math.pi, math.pi))}
 
 
 @disturbance("food-scarcity")
@@ -215,18 +225,16 @@ class SoftwareFood(Disturbance):
 class FoodScarcity(Disturbance):
     """All food is replaced by one disc (x, y, radius in metres)."""
 
-    food: Food = field()
+    food: Food
 
     def __post_init__(self) -> None:
-        try:
-            food = Food(*map(float, self.food))
-        except (TypeError, ValueError):
-            food = None
-        if food is None or not all(map(math.isfinite, food)) or food.radius <= 0:
+        numbers = self.food if isinstance(self.food, list | tuple) else ()
+        if len(numbers) != 3 or not all(map(is_finite_number, numbers)) or numbers[2] <= 0:
             raise InputError(
-                f"{self.kind}: food is {self.food!r}; give [x, y, radius] in metres, radius > 0"
+                f"{self.kind}: food is {short(self.food)}; "
+                "give [x, y, radius] in metres, radius > 0"
             )
-        object.__setattr__(self, "food", food)
+        object.__setattr__(self, "food", Food(*map(float, numbers)))
 
     def apply(self, effects: Effects) -> None:
         effects.food = (self.food,)
@@ -237,29 +245,32 @@ def from_json(value: Any) -> tuple[Disturbance, ...]:
     if value is None:
         return ()
     if isinstance(value, list):
-        return tuple(single for entry in value for single in from_json(entry))
+        return tuple(map(_single, value))
+    return (_single(value),)
+
+
+def _single(value: Any) -> Disturbance:
     if not isinstance(value, dict):
-        raise InputError(f"a disturbance is an object with a kind, not {value!r}")
+        raise InputError(f"a disturbance is an object with a kind, not {short(value)}")
     kind = value.get("kind")
     if not isinstance(kind, str) or kind not in DISTURBANCES:
-        raise InputError(f"unknown disturbance {kind!r}; known are {', '.join(DISTURBANCES)}")
+        raise InputError(f"unknown disturbance {short(kind)}; known are {', '.join(DISTURBANCES)}")
     cls = DISTURBANCES[kind]
     given = {name: entry for name, entry in value.items() if name != "kind"}
     known = [f.name for f in fields(cls)]  # type: ignore[arg-type]
     for name in given:
         if name not in known:
-            raise InputError(f"{kind}: has no field {name!r}; its fields are {', '.join(known)}")
+            raise InputError(
+                f"{kind}: has no field {short(name)}; its fields are {', '.join(known)}"
+            )
     try:
-        return (cls(**given),)
+        return cls(**given)
     except TypeError:
         raise InputError(f"{kind}: needs the fields {', '.join(known)}") from None
 
 
 def load_disturbances(path: str | os.PathLike[str]) -> tuple[Disturbance, ...]:
     """The disturbances in a JSON file."""
-    try:
-        return from_json(read_json(path))
-    except InputError as error:
-        if str(error).startswith(str(path)):
-            raise
-        raise InputError(f"{path}: {error}") from None
+    value = read_json(path)
+    with naming(path):
+        return from_json(value)

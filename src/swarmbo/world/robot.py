@@ -43,11 +43,12 @@ class Robot:
     max_force: float = 1.5  # N, what the drive can push with
     friction: float = 0.7  # multiplied by the other side's to give a contact's coefficient
     proximity_sensors: tuple[Sensor, ...] = (
-        Sensor(0.040, 0.050, math.radians(40)),
-        Sensor(0.050, 0.025, math.radians(20)),
+        # 40 and 20 degrees, rounded as in the ARGoS model: robots are chaotic enough to notice.
+        Sensor(0.040, 0.050, 0.69813),
+        Sensor(0.050, 0.025, 0.34906),
         Sensor(0.056, 0.0, 0.0),
-        Sensor(0.050, -0.025, math.radians(-20)),
-        Sensor(0.040, -0.050, math.radians(-40)),
+        Sensor(0.050, -0.025, -0.34906),
+        Sensor(0.040, -0.050, -0.69813),
         Sensor(-0.052, 0.030, math.pi),
         Sensor(-0.052, -0.030, math.pi),
     )

@@ -8,11 +8,12 @@ import numpy as np
 from swarmbo.errors import InputError
 from swarmbo.streams import Stream
 from swarmbo.world.arena import FORAGING, Arena
-from swarmbo.world.disturbance import Disturbance, Effects
+from swarmbo.world.disturbance import Disturbance, Effects, Pose
 from swarmbo.world.geometry import bodies_intersect, body_at, first_overlap
 from swarmbo.world.robot import THYMIO, Robot
 
 TRIALS = 8  # trials of an evaluation in the paper
+TRIES = 10_000  # poses drawn for a robot before its arena counts as full
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,9 +103,46 @@ class Scenario:
             arena=arena,
             robot=robot,
             disturbances=disturbances,
-            noise_key=Stream("noise", seed).key() if noise_key is None else noise_key,
+            noise_key=replicate_noise_key(seed) if noise_key is None else noise_key,
             ticks=arena.ticks if ticks is None else ticks,
         )
+
+
+def replicate_noise_key(seed: int) -> int:
+    """The noise key of replicate `seed`, 64 bits."""
+    return Stream("noise", seed).key()
+
+
+def place_faulty(
+    arena: Arena,
+    robot: Robot,
+    robots: int,
+    seed: int,
+    trial: int,
+    disturbances: tuple[Disturbance, ...],
+) -> dict[int, Pose]:
+    """Start poses of the robots that disturbances place in one trial, bodies apart."""
+    body = np.array(robot.body)
+    placed: dict[int, Pose] = {}
+    for number, disturbance in enumerate(disturbances):
+        disturbance.apply(Effects.none(arena, robots))  # raises when it does not fit the swarm
+        stream = Stream("place", disturbance.kind, seed, trial, number)
+        for _ in range(TRIES):
+            poses = disturbance.place(arena, stream)
+            if placed.keys() & poses.keys():
+                raise InputError(
+                    f"two disturbances place robot {min(placed.keys() & poses.keys())}; "
+                    "let each place another robot"
+                )
+            if first_overlap(body, np.array([*placed.values(), *poses.values()])) is None:
+                break
+        else:
+            raise InputError(
+                f"the disturbances put robot {min(poses)} where another one stands; "
+                "give each a place of its own"
+            )
+        placed |= poses
+    return placed
 
 
 def draw_poses(
@@ -122,32 +160,14 @@ def draw_poses(
     unless that place is taken.
     """
     body = np.array(robot.body)
+    faulty = place_faulty(arena, robot, robots, seed, trial, disturbances)
     poses = np.zeros((robots, 3))
-    placed: list[int] = []
-    for disturbance in disturbances:
-        for number, pose in disturbance.place(arena, seed, trial).items():
-            if number >= robots:
-                Effects.none(arena, robots).check_robot(number)
-            poses[number] = pose
-            placed.append(number)
-    overlap = first_overlap(body, poses[placed])
-    if overlap is not None:
-        a, b = (placed[index] for index in overlap)
-        raise InputError(f"the disturbances put robots {a} and {b} on the same place")
-    bodies = {number: body_at(body, poses[number]) for number in placed}
-    for number in range(robots):
-        if number in bodies:
-            continue
+    bodies: dict[int, np.ndarray] = {}
+    for number in [*faulty, *(number for number in range(robots) if number not in faulty)]:
         stream = Stream("poses", seed, trial, number)
-        for _ in range(10_000):
-            pose = np.array(
-                [
-                    stream.uniform(*arena.start_x),
-                    stream.uniform(*arena.start_y),
-                    stream.uniform(-math.pi, math.pi),
-                ]
-            )
-            others = np.array(placed, dtype=int)
+        for _ in range(TRIES):
+            pose = np.array(faulty.get(number) or _random_pose(arena, stream))
+            others = np.array(list(bodies), dtype=int)
             distances = np.hypot(*(poses[others, :2] - pose[:2]).T)
             near = others[distances < 2 * robot.radius]
             candidate = body_at(body, pose)
@@ -159,5 +179,9 @@ def draw_poses(
             )
         poses[number] = pose
         bodies[number] = candidate
-        placed.append(number)
     return poses
+
+
+def _random_pose(arena: Arena, stream: Stream) -> Pose:
+    x, y = stream.uniform(*arena.start_x), stream.uniform(*arena.start_y)
+    return x, y, stream.uniform(-math.pi, math.pi)

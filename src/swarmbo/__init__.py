@@ -1,0 +1,110 @@
+"""swarmbo: robot swarms that repair themselves, on a fast simulator that follows ARGoS.
+
+The names below are the public ones. They are loaded when first used, so that
+`import swarmbo` is quick; the simulator is compiled when it first runs.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from swarmbo.controller.bundled import bundled_controllers
+    from swarmbo.controller.network import Controller, load_controllers
+    from swarmbo.engine.rollout import Rollout, rollout
+    from swarmbo.engine.swarm import Scores, Swarm
+    from swarmbo.errors import InputError
+    from swarmbo.results import scores_table, write_trace
+    from swarmbo.study.conditions import condition, conditions
+    from swarmbo.world.arena import ARENAS, FORAGING, FORAGING_2X, Arena, Food
+    from swarmbo.world.disturbance import (
+        Actuator,
+        Disturbance,
+        Effects,
+        FoodScarcity,
+        Ground,
+        Proximity,
+        SoftwareFood,
+        SoftwareNest,
+        disturbance,
+        load_disturbances,
+    )
+    from swarmbo.world.poses import load_poses
+    from swarmbo.world.robot import THYMIO, Robot, Sensor
+    from swarmbo.world.scenario import Scenario
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ARENAS",
+    "FORAGING",
+    "FORAGING_2X",
+    "THYMIO",
+    "Actuator",
+    "Arena",
+    "Controller",
+    "Disturbance",
+    "Effects",
+    "Food",
+    "FoodScarcity",
+    "Ground",
+    "InputError",
+    "Proximity",
+    "Robot",
+    "Rollout",
+    "Scenario",
+    "Scores",
+    "Sensor",
+    "SoftwareFood",
+    "SoftwareNest",
+    "Swarm",
+    "__version__",
+    "bundled_controllers",
+    "condition",
+    "conditions",
+    "disturbance",
+    "load_controllers",
+    "load_disturbances",
+    "load_poses",
+    "rollout",
+    "scores_table",
+    "write_trace",
+]
+
+_HOMES = {
+    "controller.bundled": ("bundled_controllers",),
+    "controller.network": ("Controller", "load_controllers"),
+    "engine.rollout": ("Rollout", "rollout"),
+    "engine.swarm": ("Scores", "Swarm"),
+    "errors": ("InputError",),
+    "results": ("scores_table", "write_trace"),
+    "study.conditions": ("condition", "conditions"),
+    "world.arena": ("ARENAS", "FORAGING", "FORAGING_2X", "Arena", "Food"),
+    "world.disturbance": (
+        "Actuator",
+        "Disturbance",
+        "Effects",
+        "FoodScarcity",
+        "Ground",
+        "Proximity",
+        "SoftwareFood",
+        "SoftwareNest",
+        "disturbance",
+        "load_disturbances",
+    ),
+    "world.poses": ("load_poses",),
+    "world.robot": ("THYMIO", "Robot", "Sensor"),
+    "world.scenario": ("Scenario",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

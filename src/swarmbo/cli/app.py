@@ -1,0 +1,36 @@
+"""The commands and their options."""
+
+from typing import Annotated
+
+import typer
+
+from swarmbo import __version__
+from swarmbo.cli.bench import bench
+from swarmbo.cli.simulate import simulate
+
+app = typer.Typer(
+    help="Robot swarms that repair themselves, on a fast simulator that follows ARGoS.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command(no_args_is_help=True)(simulate)
+app.command()(bench)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"swarmbo {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass

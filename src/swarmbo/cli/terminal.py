@@ -1,0 +1,72 @@
+"""What the commands share: messages and progress on stderr, numbers for people."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from time import perf_counter
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from swarmbo.controller.network import Controller
+from swarmbo.world.scenario import Scenario
+
+errors = Console(stderr=True, highlight=False)
+
+
+def load_kernels(scenario: Scenario, team: Sequence[Controller]) -> None:
+    """Load the simulator's machine code, or compile it and say so.
+
+    In a thread of its own, because Ctrl-C is not heard in the one that waits
+    for the compiler.
+    """
+    from swarmbo.engine.compilation import is_cached
+    from swarmbo.engine.swarm import Swarm
+
+    if not is_cached():
+        errors.print("compiling the simulator for this machine, once: about half a minute")
+    pool = ThreadPoolExecutor(1)
+    try:
+        pool.submit(Swarm(scenario, team).advance, 1).result()
+    finally:
+        pool.shutdown(wait=False)
+
+
+@contextmanager
+def progress_bar(what: str, total: int, robot_ticks: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar with rate and time left while the block runs, on a terminal only.
+
+    Yields a function to call with how many of `total` are done; each of them
+    takes `robot_ticks` robot-ticks.
+    """
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=errors,
+        transient=True,
+        disable=not errors.is_terminal,
+    )
+    start = perf_counter()
+    with bar:
+        task = bar.add_task(what, total=total, rate="")
+
+        def done(count: int) -> None:
+            rate = count * robot_ticks / (perf_counter() - start)
+            bar.update(task, completed=count, rate=f"{millions(rate)} robot-ticks/s")
+
+        yield done
+
+
+def millions(number: float) -> str:
+    """A number in millions, with three digits: 4.27 M."""
+    return f"{number / 1e6:.3g} M"
