@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -64,8 +64,8 @@ class ChipmunkRobots:
         self.space.iterations = ITERATIONS
         self.space.collision_slop = WALL  # overlap is never pushed out
         self._add_walls()
-        self.robots: list[pymunk.Body] = []
-        self.controls: list[pymunk.Body] = []
+        self.robots: list[Any] = []
+        self.controls: list[Any] = []
         for x, y, heading in poses:
             self._add_robot((x, y), heading)
 

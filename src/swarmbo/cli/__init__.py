@@ -41,7 +41,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         _complain(str(error))
         return 2
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
+        place = f"{error.filename}: " if error.filename else "the output "
         _complain(f"{place}cannot be written ({error.strerror or error})")
         return 1
     if code == STOPPED:  # typer turns Ctrl-C into this code

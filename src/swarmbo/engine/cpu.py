@@ -51,9 +51,9 @@ def _drive(world, lanes, work):
 @formula
 def _physics(world, lanes, work, near):
     """The tick's displacements of the lanes that may touch something."""
-    count, pairs = gather(world, lanes, work, near)
+    count, at_walls, pairs = gather(world, lanes, work, near)
     if count > 0:
-        substeps(world, lanes, work, count, pairs)
+        substeps(world, lanes, work, count, at_walls, pairs)
 
 
 @formula

@@ -24,10 +24,11 @@ from swarmbo.engine.formulas import (
     impulse_step,
     least,
     motor,
+    pull,
     wall_contacts,
     wall_velocity,
 )
-from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS
+from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS, PARTNERS
 
 I = np.uint64  # noqa: E741 - an index: unsigned, so that it needs no check for being negative
 
@@ -55,6 +56,9 @@ I = np.uint64  # noqa: E741 - an index: unsigned, so that it needs no check for 
     QY,
     CROWDED,  # 1 when another robot touches it: solved by sweeps
     PUSHED,  # the sweep that pushed it last
+    HOLD,  # of a crowded robot's motor, see formulas.pull
+    PULL_X,
+    PULL_Y,
     WALL_X_N,  # m/s, impulse of the wall across x on a crowded robot, and along that wall
     WALL_X_T,
     WALL_Y_N,
@@ -82,8 +86,9 @@ _PAIR_BLOCK = I(8 * PAIR_ROWS)
 _EIGHT = I(8)
 _ZERO = I(0)
 _MARGIN = F(0.002)  # m, for the curvature of paths within a tick
+_DRIFT = F(0.04)  # m, from its own path that a robot may be pushed in a tick
 _SWEEPS = 8  # over the contacts, at the most
-_SETTLED = F(1e-4)  # m/s, change of an impulse that is too small to go on for
+_SETTLED = F(1e-4)  # m/s, by which a velocity may miss what its contact demands
 
 
 @formula
@@ -100,10 +105,10 @@ def _pair_index(pair):
 
 @formula
 def _activate(world, lanes, work, i, count):
-    """Give lane i a place among the active ones; return its place and the new count."""
+    """Give lane i a place among the active ones, if it has none; return the new count."""
     active = work.active
     if work.slot[i] >= 0:
-        return I(work.slot[i]), count
+        return count
     p = _place(count)
     work.slot[i] = p
     active[p + LANE] = F(i)
@@ -123,12 +128,14 @@ def _activate(world, lanes, work, i, count):
     active[p + STEP_SIN] = s
     active[p + SIDE_X] = F(1) if F(lanes.x[i]) < F(0.5) * world.width else F(-1)
     active[p + SIDE_Y] = F(1) if F(lanes.y[i]) < F(0.5) * world.height else F(-1)
+    active[p + DEMAND_X] = -FAR
+    active[p + DEMAND_Y] = -FAR
     active[p + CROWDED] = F(0)
-    active[p + WALL_X_N] = F(0)
-    active[p + WALL_X_T] = F(0)
-    active[p + WALL_Y_N] = F(0)
-    active[p + WALL_Y_T] = F(0)
-    return p, count + 1
+    active[p + WALL_X_N] = lanes.wall_push[i, 0]
+    active[p + WALL_X_T] = lanes.wall_push[i, 1]
+    active[p + WALL_Y_N] = lanes.wall_push[i, 2]
+    active[p + WALL_Y_T] = lanes.wall_push[i, 3]
+    return count + 1
 
 
 @formula
@@ -144,6 +151,43 @@ def _fill_up(world, active, count):
         active[p + STEP_COS] = F(1)
         active[p + SIDE_X] = F(1)
         active[p + SIDE_Y] = F(1)
+
+
+@formula
+def _recall(lanes, work, pair):
+    """Begin with the impulse that the two robots exchanged at the end of the tick before."""
+    i = work.pair_place[pair, 0]
+    j = work.pair_place[pair, 1]
+    work.pair_touched[pair] = 0
+    for k in range(PARTNERS):
+        if lanes.partners[i, k] == j:
+            work.pair_touched[pair] = 1
+            work.pair_impulse[pair, 0] = lanes.pair_push[i, k, 0]
+            work.pair_impulse[pair, 1] = lanes.pair_push[i, k, 1]
+
+
+@formula
+def _remember(lanes, work, count, pairs):
+    """Keep the impulses of the contacts for the next tick."""
+    active = work.active
+    for number in range(count):
+        p = _place(number)
+        i = I(active[p + LANE])
+        lanes.wall_push[i, 0] = active[p + WALL_X_N]
+        lanes.wall_push[i, 1] = active[p + WALL_X_T]
+        lanes.wall_push[i, 2] = active[p + WALL_Y_N]
+        lanes.wall_push[i, 3] = active[p + WALL_Y_T]
+        for k in range(PARTNERS):
+            lanes.partners[i, k] = -1
+    for pair in range(pairs):
+        if work.pair_touched[pair] != 0:
+            i = I(active[I(work.pair_place[pair, 0]) + LANE])
+            for k in range(PARTNERS):
+                if lanes.partners[i, k] < 0:
+                    lanes.partners[i, k] = np.int32(active[I(work.pair_place[pair, 1]) + LANE])
+                    lanes.pair_push[i, k, 0] = work.pair_impulse[pair, 0]
+                    lanes.pair_push[i, k, 1] = work.pair_impulse[pair, 1]
+                    break
 
 
 @phase
@@ -172,26 +216,32 @@ def gather(world, lanes, work, near):
         # Closer than the discs around the bodies, at some time on straight paths?
         reach2 = F(2) * reach + np.sqrt(mx * mx + my * my)
         if dx * dx + dy * dy < reach2 * reach2:
-            work.wall_gap[i] = F(-1)
-            work.wall_gap[j] = F(-1)
+            # Pushed, they may leave their paths.
+            work.wall_gap[i] -= _DRIFT
+            work.wall_gap[j] -= _DRIFT
             work.pair_place[pairs, 0] = i
             work.pair_place[pairs, 1] = j
             pairs += 1
+    # Those at walls come first, so that the blocks after them need not look for walls.
     count = 0
     for i in range(world.robots * world.trials):
         if work.wall_gap[i] < reach:
-            _, count = _activate(world, lanes, work, i, count)
+            count = _activate(world, lanes, work, i, count)
+    at_walls = count
+    for pair in range(pairs):
+        count = _activate(world, lanes, work, work.pair_place[pair, 0], count)
+        count = _activate(world, lanes, work, work.pair_place[pair, 1], count)
     _fill_up(world, work.active, count)
     for pair in range(pairs):
+        _recall(lanes, work, pair)
         a = work.slot[work.pair_place[pair, 0]]
         b = work.slot[work.pair_place[pair, 1]]
         work.pair_place[pair, 0] = a
         work.pair_place[pair, 1] = b
-        work.pair_touched[pair] = 0
         p = _pair_index(pair)
         work.pair[p + P_TURN_A] = work.active[I(a) + TURN]
         work.pair[p + P_TURN_B] = work.active[I(b) + TURN]
-    return count, pairs
+    return count, at_walls, pairs
 
 
 @formula
@@ -204,6 +254,9 @@ def _move(active, base, dt):
         s = active[i + SIN]
         active[i + COS] = c * active[i + STEP_COS] - s * active[i + STEP_SIN]
         active[i + SIN] = s * active[i + STEP_COS] + c * active[i + STEP_SIN]
+        active[i + QX] = active[i + VX]
+        active[i + QY] = active[i + VY]
+        active[i + CROWDED] = F(0)
 
 
 @formula
@@ -235,9 +288,6 @@ def _find_walls(world, active, base):
         active[i + SLIDE_X] = slide_x
         active[i + DEMAND_Y] = demand_y
         active[i + SLIDE_Y] = slide_y
-        active[i + QX] = active[i + VX]
-        active[i + QY] = active[i + VY]
-        active[i + CROWDED] = F(0)
         at_x = demand_x > -FAR
         at_y = demand_y > -FAR
         ones += np.int32(1) if at_x | at_y else np.int32(0)
@@ -438,8 +488,6 @@ def _collect_walls(world, work, count, contacts):
     for number in range(count):
         p = _place(number)
         if active[p + CROWDED] == F(0):
-            active[p + WALL_X_N] = F(0)
-            active[p + WALL_Y_N] = F(0)
             continue
         # A contact's tangent is its normal turned to the left; the slides are along +y and +x.
         if active[p + DEMAND_X] > -FAR:
@@ -479,84 +527,98 @@ def _push(active, p, nx, ny, cn, ct):
 
 
 @formula
-def _give(active, p, nx, ny, limit):
-    """`formulas.give` for an active lane, in a contact's frame."""
-    qx = active[p + QX]
-    qy = active[p + QY]
-    ux = active[p + UX]
-    uy = active[p + UY]
-    return give(
-        qx * nx + qy * ny, qy * nx - qx * ny, ux * nx + uy * ny, uy * nx - ux * ny, limit
+def _answer(active, p, limit):
+    """Let a robot's motor answer to the impulses on it."""
+    vx, vy, hold, ex, ey = pull(
+        active[p + QX], active[p + QY], active[p + UX], active[p + UY], limit
     )
+    active[p + VX] = vx
+    active[p + VY] = vy
+    active[p + HOLD] = hold
+    active[p + PULL_X] = ex
+    active[p + PULL_Y] = ey
 
 
 @formula
-def _sweep(world, work, contacts, sweep):
-    """One round over the contacts, each solved as if the others' impulses were right.
+def _give(active, p, nx, ny):
+    """`formulas.give` for an active lane, in a contact's frame."""
+    ex = active[p + PULL_X]
+    ey = active[p + PULL_Y]
+    return give(active[p + HOLD], ex * nx + ey * ny, ey * nx - ex * ny)
 
-    A contact whose robots have not been pushed since the round before is left
-    alone. Returns whether anything changed.
+
+@formula
+def _sweep(world, work, contacts, pair_contacts, sweep):
+    """One round over the contacts: a Newton step for each that is not at rest.
+
+    A contact rests when its velocities are as it demands, within the limits of
+    friction; only those whose robots were pushed since the round before are
+    looked at. Returns whether all rest.
     """
     active = work.active
     limit = world.limit
-    changed = False
+    at_rest = True
     for k in range(contacts):
-        other = work.contact_place[k, 1]
         a = I(work.contact_place[k, 0])
-        b = a if other < 0 else I(other)
-        if active[a + PUSHED] < sweep - F(1) and active[b + PUSHED] < sweep - F(1):
+        b = I(work.contact_place[k, 1]) if k < pair_contacts else a
+        if greatest(active[a + PUSHED], active[b + PUSHED]) < sweep - F(1):
             continue
         nx = work.contact[k, 0]
         ny = work.contact[k, 1]
         cn = work.contact[k, 5]
         ct = work.contact[k, 6]
-        vn, vt, nn, nt, tt = _give(active, a, nx, ny, limit)
-        if other >= 0:
-            bn, bt, b_nn, b_nt, b_tt = _give(active, b, nx, ny, limit)
-            vn -= bn
-            vt -= bt
+        vx = active[a + VX]
+        vy = active[a + VY]
+        if k < pair_contacts:
+            vx -= active[b + VX]
+            vy -= active[b + VY]
+        gap_n = work.contact[k, 2] - (vx * nx + vy * ny)
+        gap_t = -work.contact[k, 3] - (vy * nx - vx * ny)
+        most = work.contact[k, 4] * cn
+        presses = gap_n if cn > F(0) else greatest(gap_n, F(0))
+        slides = F(0) if (gap_t > F(0) and ct >= most) or (gap_t < F(0) and ct <= -most) else gap_t
+        if abs(presses) < _SETTLED and abs(slides) < _SETTLED:
+            continue
+        at_rest = False
+        nn, nt, tt = _give(active, a, nx, ny)
+        if k < pair_contacts:
+            b_nn, b_nt, b_tt = _give(active, b, nx, ny)
             nn += b_nn
             nt += b_nt
             tt += b_tt
-        new_n, new_t = impulse_step(
-            work.contact[k, 2] - vn,
-            -work.contact[k, 3] - vt,
-            nn,
-            nt,
-            tt,
-            work.contact[k, 4],
-            cn,
-            ct,
-        )
+        new_n, new_t = impulse_step(gap_n, gap_t, nn, nt, tt, work.contact[k, 4], cn, ct)
         work.contact[k, 5] = new_n
         work.contact[k, 6] = new_t
         _push(active, a, nx, ny, new_n - cn, new_t - ct)
-        if other >= 0:
+        _answer(active, a, limit)
+        active[a + PUSHED] = sweep
+        if k < pair_contacts:
             _push(active, b, nx, ny, cn - new_n, ct - new_t)
-        if greatest(abs(new_n - cn), abs(new_t - ct)) > _SETTLED:
-            changed = True
-            active[a + PUSHED] = sweep
+            _answer(active, b, limit)
             active[b + PUSHED] = sweep
-    return changed
+    return at_rest
 
 
 @formula
 def _solve_contacts(world, work, contacts, pair_contacts):
-    """Sweep until the impulses settle; then the motors of the robots answer."""
+    """Sweep until all contacts rest; keep the impulses for the next sub-step."""
     active = work.active
     limit = world.limit
     for k in range(contacts):
-        a = I(work.contact_place[k, 0])
         nx = work.contact[k, 0]
         ny = work.contact[k, 1]
-        active[a + PUSHED] = F(0)
-        _push(active, a, nx, ny, work.contact[k, 5], work.contact[k, 6])
+        cn = work.contact[k, 5]
+        ct = work.contact[k, 6]
+        _push(active, I(work.contact_place[k, 0]), nx, ny, cn, ct)
         if k < pair_contacts:
-            b = I(work.contact_place[k, 1])
-            active[b + PUSHED] = F(0)
-            _push(active, b, nx, ny, -work.contact[k, 5], -work.contact[k, 6])
+            _push(active, I(work.contact_place[k, 1]), nx, ny, -cn, -ct)
+    for k in range(pair_contacts):
+        for side in range(2):
+            p = I(work.contact_place[k, side])
+            _answer(active, p, limit)
+            active[p + PUSHED] = F(0)
     for sweep in range(1, _SWEEPS + 1):
-        if not _sweep(world, work, contacts, F(sweep)):
+        if _sweep(world, work, contacts, pair_contacts, F(sweep)):
             break
     for k in range(contacts):
         a = I(work.contact_place[k, 0])
@@ -564,14 +626,7 @@ def _solve_contacts(world, work, contacts, pair_contacts):
         ny = work.contact[k, 1]
         cn = work.contact[k, 5]
         ct = work.contact[k, 6]
-        vx, vy = motor(active[a + QX], active[a + QY], active[a + UX], active[a + UY], limit)
-        active[a + VX] = vx
-        active[a + VY] = vy
         if k < pair_contacts:
-            b = I(work.contact_place[k, 1])
-            vx, vy = motor(active[b + QX], active[b + QY], active[b + UX], active[b + UY], limit)
-            active[b + VX] = vx
-            active[b + VY] = vy
             pair = work.contact_pair[k]
             work.pair_touched[pair] = 1
             work.pair_impulse[pair, 0] = nx * cn - ny * ct
@@ -595,16 +650,19 @@ def _turn_as_commanded(world, active, base):
 
 
 @phase
-def substeps(world, lanes, work, count, pairs):
+def substeps(world, lanes, work, count, at_walls, pairs):
     """Move the active lanes through the sub-steps of a tick."""
     active = work.active
     end = I((count + 7) // 8) * _BLOCK
+    wall_end = I((at_walls + 7) // 8) * _BLOCK
     for substep in range(world.substeps):
         for base in range(_ZERO, end, _BLOCK):
             _move(active, base, world.dt)
             if substep == 0:
                 _turn_as_commanded(world, active, base)
-            ones, twos = _find_walls(world, active, base)
+            ones = twos = np.int32(0)
+            if base < wall_end:
+                ones, twos = _find_walls(world, active, base)
             if ones == 0:
                 _run_freely(world, active, base)
             elif twos == 0:
@@ -622,3 +680,4 @@ def substeps(world, lanes, work, count, pairs):
         work.path_y[i] = active[p + DY]
         lanes.vx[i] = active[p + VX]
         lanes.vy[i] = active[p + VY]
+    _remember(lanes, work, count, pairs)

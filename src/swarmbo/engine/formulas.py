@@ -194,25 +194,26 @@ def wall_contacts(vertices_x, vertices_y, c, s, w, side_x, gap_x, side_y, gap_y)
 
 
 @formula
-def give(qn, qt, un, ut, limit):
-    """How a motor yields: its velocity at q, and the Jacobian (nn, nt, tt) of `motor` there.
+def pull(qx, qy, ux, uy, limit):
+    """How a motor pulls at q: its velocity, and what tells how it gives way to an impulse.
 
-    A motor within its limit does not give way to an impulse at all; beyond it,
-    freely along u - q and by 1 - limit / |u - q| across.
+    That is (hold, ex, ey): the share of the way to u that it manages, and the
+    unit vector towards u. A motor that manages all (hold = 1) does not give way;
+    else it does, freely along e and by 1 - hold across.
     """
-    en = un - qn
-    et = ut - qt
-    inverse = F(1) / np.sqrt(greatest(en * en + et * et, F(1e-20)))
+    ex = ux - qx
+    ey = uy - qy
+    inverse = F(1) / np.sqrt(greatest(ex * ex + ey * ey, F(1e-20)))
     hold = least(limit * inverse, F(1))
+    return qx + hold * ex, qy + hold * ey, hold, ex * inverse, ey * inverse
+
+
+@formula
+def give(hold, en, et):
+    """The Jacobian (nn, nt, tt) of a motor's velocity by the impulse on it; see `pull`."""
     across = F(1) - hold
-    along = hold * inverse * inverse if hold < F(1) else F(0)
-    return (
-        qn + hold * en,
-        qt + hold * et,
-        across + along * en * en,
-        along * en * et,
-        across + along * et * et,
-    )
+    along = hold if hold < F(1) else F(0)
+    return across + along * en * en, along * en * et, across + along * et * et
 
 
 @formula
@@ -226,9 +227,9 @@ def impulse_step(gap_n, gap_t, nn, nt, tt, friction, cn, ct):
     """
     nn += F(0.02)  # so that two motors within their limits, which do not give way, get a step too
     tt += F(0.02)
-    det = nn * tt - nt * nt
-    stick_n = cn + (tt * gap_n - nt * gap_t) / det
-    stick_t = ct + (nn * gap_t - nt * gap_n) / det
+    inverse = F(1) / (nn * tt - nt * nt)
+    stick_n = cn + (tt * gap_n - nt * gap_t) * inverse
+    stick_t = ct + (nn * gap_t - nt * gap_n) * inverse
     slope = friction if stick_t > F(0) else -friction
     slide_n = cn + (gap_n - nt * (slope * cn - ct)) / greatest(nn + slope * nt, F(0.02))
     slides = abs(stick_t) > friction * stick_n
@@ -241,7 +242,8 @@ def impulse_step(gap_n, gap_t, nn, nt, tt, friction, cn, ct):
 @formula
 def wall_round(vn, vt, un, ut, demand, slide, friction, limit, cn, ct):
     """One Newton step for the impulse of a wall on a robot."""
-    now_n, now_t, nn, nt, tt = give(vn + cn, vt + ct, un, ut, limit)
+    now_n, now_t, hold, en, et = pull(vn + cn, vt + ct, un, ut, limit)
+    nn, nt, tt = give(hold, en, et)
     return impulse_step(demand - now_n, -slide - now_t, nn, nt, tt, friction, cn, ct)
 
 

@@ -22,8 +22,9 @@ F = np.float32
 Array = np.ndarray[Any, np.dtype[Any]]
 
 WIDTH = 8  # float32 numbers in a vector register of AVX2
-ACTIVE_ROWS = 28  # numbers per active lane, see cpu_physics.py
+ACTIVE_ROWS = 31  # numbers per active lane, see cpu_physics.py
 PAIR_ROWS = 11  # numbers per pair that may touch, likewise
+PARTNERS = 6  # contacts with other robots that a robot remembers
 HUGE_WEIGHT = 1e300
 GAIN = 5.0  # of the weighted sum in a neuron
 
@@ -89,6 +90,9 @@ class Lanes(NamedTuple):
     sign: Array  # the mad robot's direction, +1 or -1
     key0: Array
     key1: Array
+    partners: Array  # lanes x 6: the lanes of higher number that it touches, -1 for none
+    pair_push: Array  # lanes x 6 x 2, m/s: the impulse of that contact in the last sub-step
+    wall_push: Array  # lanes x 4, m/s: of the walls across x and y, along and across the normal
     visits: Array  # trials x squares: robot-ticks spent in each
 
 
@@ -265,6 +269,9 @@ def make_lanes(scenario: Scenario, neurons: int) -> Lanes:
         sign=row(F),
         key0=row(np.uint32),
         key1=row(np.uint32),
+        partners=np.zeros((lanes, PARTNERS), np.int32),
+        pair_push=np.zeros((lanes, PARTNERS, 2), F),
+        wall_push=np.zeros((lanes, 4), F),
         visits=np.zeros((scenario.trials, squares_x * squares_y), np.int32),
     )
 
@@ -280,6 +287,7 @@ def reset_lanes(lanes: Lanes, scenario: Scenario, keys: Array) -> None:
     # Headings in (-pi, pi], as everywhere in the engine.
     lanes.heading[:count] = -((np.pi - by_lane[:, 2]) % (2 * np.pi) - np.pi)
     lanes.sign.fill(1)
+    lanes.partners.fill(-1)
     lanes.key0[:count] = keys[..., 0].ravel()
     lanes.key1[:count] = keys[..., 1].ravel()
     apply_effects(lanes, scenario.effects(), scenario.trials)

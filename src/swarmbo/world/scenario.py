@@ -12,6 +12,7 @@ from swarmbo.world.disturbance import Disturbance, Effects, Pose
 from swarmbo.world.geometry import bodies_intersect, body_at, first_overlap
 from swarmbo.world.robot import THYMIO, Robot
 
+MAX_VISITS = 2**31 - 1  # robot-ticks of a trial: visits are counted in 32 bits
 TRIALS = 8  # trials of an evaluation in the paper
 TRIES = 10_000  # poses drawn for a robot before its arena counts as full
 
@@ -43,8 +44,11 @@ class Scenario:
         poses.setflags(write=False)
         object.__setattr__(self, "poses", poses)
         object.__setattr__(self, "disturbances", tuple(self.disturbances))
-        if self.ticks < 1:
-            raise InputError(f"a trial has at least 1 tick, not {self.ticks}")
+        longest = MAX_VISITS // self.robots
+        if not 1 <= self.ticks <= longest:
+            raise InputError(
+                f"a trial of {self.robots} robots has 1 to {longest} ticks, not {self.ticks}"
+            )
         if self.substeps < 3 or not self.tick > 0:
             raise InputError("a tick must be longer than 0 s and have at least 3 sub-steps")
         if not 0 <= self.noise_key < 2**64:

@@ -1,0 +1,218 @@
+"""Bad input: one sentence that names the file and the place, exit code 2, nothing written."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.command import swarmbo
+
+CONTROLLER: dict[str, Any] = {"hidden": 1, "bias": [0, 0, 0], "connections": [[0, 12, 1.0]]}
+POSES = [(0, 0, 1.0, 1.0, 0.0), (0, 1, 1.0, 2.0, 0.0), (1, 0, 1.0, 1.0, 1.0), (1, 1, 0.5, 2.0, 2.0)]
+
+
+class Case(NamedTuple):
+    """Files with something wrong, and what the complaint must say."""
+
+    name: str
+    files: dict[str, str | bytes]
+    options: list[str]
+    words: list[str]
+
+
+def wrong_controller(name: str, change: dict[str, Any], *words: str) -> Case:
+    """A file whose second controller is wrong."""
+    text = json.dumps([CONTROLLER, CONTROLLER | change])
+    options = ["bad.json"]
+    return Case(name, {"bad.json": text}, options, ["bad.json: controller 1: ", *words])
+
+
+def wrong_poses(name: str, rows: list[Any], *words: str, header: str = "") -> Case:
+    """A file with wrong start poses."""
+    lines = [header or "trial,robot,x,y,theta", *(",".join(map(str, row)) for row in rows)]
+    options = ["good.json", "--poses", "bad.csv"]
+    return Case(name, {"bad.csv": "\n".join(lines) + "\n"}, options, ["bad.csv: ", *words])
+
+
+def wrong_json(option: str, name: str, text: str | bytes, *words: str) -> Case:
+    """A wrong file of teams or disturbances."""
+    options = ["good.json", option, "bad.json"]
+    return Case(f"{option} {name}", {"bad.json": text}, options, ["bad.json: ", *words])
+
+
+def wrong_options(name: str, options: str, *words: str) -> Case:
+    """Options that cannot be used; example controllers unless named."""
+    return Case(name, {}, options.split(), list(words))
+
+
+FAULTS = json.dumps({"kind": "proximity", "robots": ["none"] * 5 + ["mad"]})
+
+CASES = [
+    wrong_options("controllers missing", "nowhere.json", "nowhere.json: there is no such file"),
+    wrong_options("controllers a folder", ".", ".: is a folder"),
+    Case("not JSON", {"bad.json": "[{"}, ["bad.json"], ["bad.json: is not JSON (line 1, column 3"]),
+    Case(
+        "cut gzip", {"b.json.gz": gzip.compress(b"[]")[:-6]}, ["b.json.gz"], ["b.json.gz: is not"]
+    ),
+    Case("no gzip", {"b.json.gz": b"[]"}, ["b.json.gz"], ["b.json.gz: is not a gzip file"]),
+    Case("not text", {"bad.json": b"\xff\xfe["}, ["bad.json"], ["bad.json: byte 0 is not UTF-8"]),
+    Case("too deep", {"bad.json": "[" * 10**5}, ["bad.json"], ["bad.json: is nested too deeply"]),
+    Case("empty list", {"bad.json": "[]"}, ["bad.json"], ["bad.json: must hold a non-empty list"]),
+    Case("an object", {"bad.json": "{}"}, ["bad.json"], ["bad.json: must hold a non-empty list"]),
+    Case(
+        "NaN",
+        {"bad.json": json.dumps([CONTROLLER | {"bias": [0, 0, float("nan")]}])},
+        ["bad.json"],
+        ["bad.json: holds NaN", "finite number"],
+    ),
+    Case(
+        "too large",
+        {"bad.json": '[{"hidden": 0, "bias": [0, 1e999], "connections": []}]'},
+        ["bad.json"],
+        ["bad.json: controller 0: bias 1 is inf"],
+    ),
+    wrong_controller("into an input", {"connections": [[12, 3, 1]]}, "connection 0", "an input"),
+    wrong_controller("out of output", {"connections": [[10, 12, 1]]}, "connection 0", "an output"),
+    wrong_controller("twice", {"connections": [[0, 10, 1], [0, 10, 2]]}, "connection 1", "twice"),
+    wrong_controller("no neuron", {"connections": [[0, 13, 1]]}, "connection 0", "0 to 12"),
+    wrong_controller("biases", {"bias": [0, 0]}, "has 2 biases", "give 3"),
+    wrong_controller("field", {"weights": []}, "unknown field 'weights'"),
+    wrong_options("poses missing", "good.json --poses no.csv", "no.csv: there is no such file"),
+    wrong_poses("nothing", [], "holds no poses"),
+    wrong_poses("no column", POSES, "the column theta is missing", header="trial,robot,x,y,angle"),
+    wrong_poses(
+        "column twice",
+        [(*row, 0) for row in POSES],
+        "the column x is twice",
+        header="trial,robot,x,y,theta,x",
+    ),
+    wrong_poses("robot missing", POSES[:3], "robot 1 is missing in trial 1"),
+    wrong_poses("robot twice", [*POSES, POSES[0]], "lines 2 and 6", "robot 0 in trial 0"),
+    wrong_poses("trials from 1", [(t + 1, *row) for t, *row in POSES], "trial 0 is missing"),
+    wrong_poses("robot gap", [(t, 2 * r, *row) for t, r, *row in POSES], "robot 1 is missing"),
+    wrong_poses("NaN", [*POSES[:3], (1, 1, "nan", 2, 2)], "line 5: x is 'nan'"),
+    wrong_poses("empty cell", [*POSES[:3], (1, 1, 0.5, "", 2)], "line 5: y is ''"),
+    wrong_poses("a word", [*POSES[:3], (1, 1, 0.5, 2, "left")], "line 5: theta is 'left'"),
+    wrong_poses("half a robot", [*POSES[:3], (1, 0.5, 0.5, 2, 0)], "line 5: robot is '0.5'"),
+    wrong_poses("short line", [*POSES[:3], (1, 1, 0.5)], "line 5 has 3 cells; give 5"),
+    wrong_poses("outside", [*POSES[:3], (1, 1, 2.2, 2, 2)], "trial 1, robot 1", "inside the walls"),
+    wrong_poses("into a wall", [*POSES[:3], (1, 1, 0.05, 2, 0)], "trial 1, robot 1", "walls"),
+    wrong_poses("one place", [*POSES[:3], (1, 1, 1.05, 1.05, 0)], "trial 1", "robots 0 and 1"),
+    wrong_json("--teams", "not JSON", "[[0, 0", "is not JSON"),
+    wrong_json("--teams", "empty", "[]", "non-empty list of teams"),
+    wrong_json("--teams", "too small", "[[0, 0, 0, 0, 0]]", "team 0 names 5 controllers; give 6"),
+    wrong_json("--teams", "no controller", "[[0, 0, 0, 0, 0, 1]]", "team 0, robot 5", "0 to 0"),
+    wrong_json("--teams", "not numbers", '[["a", 0, 0, 0, 0, 0]]', "team 0, robot 0"),
+    wrong_json("--teams", "not lists", "[0]", "team 0 is 0"),
+    wrong_json("--disturbance", "not JSON", "{", "is not JSON"),
+    wrong_json("--disturbance", "unknown kind", '{"kind": "rust"}', "unknown disturbance 'rust'"),
+    wrong_json("--disturbance", "unknown fault", FAULTS, "robot 5 has the unknown fault 'mad'"),
+    wrong_json("--disturbance", "few robots", '{"kind": "ground", "robots": ["min"]}', "1 robots"),
+    wrong_json("--disturbance", "no robot", '{"kind": "software-nest", "robot": 6}', "robot 6"),
+    wrong_json(
+        "--disturbance",
+        "no source",
+        '{"kind": "software-food", "robot": 0, "source": 10}',
+        "source is 10",
+    ),
+    wrong_json("--disturbance", "no food", '{"kind": "food-scarcity", "food": [1, 1]}', "radius"),
+    wrong_json(
+        "--disturbance",
+        "one place",
+        '[{"kind": "software-food", "robot": 0}, {"kind": "software-food", "robot": 1}]',
+        "robot 1 where another one stands",
+    ),
+    wrong_options("no condition", "good.json --disturbance proximity:20", "proximity:0 to"),
+    wrong_options("no index", "good.json --disturbance proximity:x", "proximity:0 to"),
+    wrong_options("no kind", "good.json --disturbance rust:0", "'rust:0'", "proximity, ground"),
+    wrong_options("no fault file", "good.json --disturbance no.json", "'no.json'"),
+    wrong_options("2x arena", "good.json --disturbance proximity-2x:0 --arena foraging", "--arena"),
+    wrong_options(
+        "2x robots", "good.json --disturbance food-scarcity-2x:0 --robots 6", "12 robots"
+    ),
+    wrong_options("2x poses", "good.json --disturbance food-scarcity-2x:0 --poses good.csv", "12"),
+    wrong_options("robots", "good.json --disturbance proximity:0 --robots 5", "lists 6 robots"),
+    wrong_options("poses and robots", "good.json --poses good.csv --robots 3", "--robots is 3"),
+    wrong_options("poses and trials", "good.json --poses good.csv --trials 3", "--trials is 3"),
+    wrong_options("no arena", "good.json --arena mars", "'mars'", "foraging, foraging-2x"),
+    wrong_options("no room", "good.json --robots 300 --trials 1", "no room for 300 robots"),
+    wrong_options("no robots", "good.json --robots 0", "'--robots'"),
+    wrong_options("no trials", "good.json --trials 0", "'--trials'"),
+    wrong_options("no ticks", "good.json --ticks 0", "'--ticks'"),
+    wrong_options("too many ticks", "good.json --ticks 99999999999999999999", "ticks"),
+    wrong_options("half a tick", "good.json --ticks 0.5", "'--ticks'"),
+    wrong_options("no threads", "good.json --threads 0", "'--threads'"),
+    wrong_options("negative seed", "good.json --seed -1", "'--seed'"),
+    wrong_options("unknown option", "good.json --speed 9", "--speed"),
+    wrong_options("two files", "good.json good.json", "good.json"),
+    wrong_options("no folder", "good.json --scores no/s.csv", "no/s.csv: the folder", "make it"),
+    wrong_options("folder as file", "good.json --trace .", ".: is a folder"),
+    wrong_options("device as file", "good.json --scores /dev/null", "/dev/null: is not a plain"),
+    wrong_options("one output", "good.json --scores a --trace ./a", "named for two purposes"),
+    wrong_options("input as output", "good.json --scores good.json", "good.json: is named for two"),
+]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files of a folder."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_bad_input_of_simulate(
+    case: Case,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    good_poses = ["trial,robot,x,y,theta", *(",".join(map(str, row)) for row in POSES)]
+    files = {"good.json": json.dumps([CONTROLLER]), "good.csv": "\n".join(good_poses)} | case.files
+    for name, content in files.items():
+        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    before = contents(tmp_path)
+    outputs = [] if {"--scores", "--trace"} & set(case.options) else ["--scores", "scores.csv"]
+    outcome = swarmbo(capsys, "simulate", *case.options, *outputs)
+    assert outcome.code == 2
+    assert outcome.stdout == ""
+    assert outcome.stderr.startswith("swarmbo: ")
+    assert outcome.stderr.count("\n") == 1
+    for words in case.words:
+        assert words in outcome.stderr
+    assert contents(tmp_path) == before
+
+
+def test_good_files_of_these_tests_are_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("good.json").write_text(json.dumps([CONTROLLER]))
+    rows = ["trial,robot,x,y,theta", *(",".join(map(str, row)) for row in POSES)]
+    Path("good.csv").write_text("\n".join(rows))
+    outcome = swarmbo(capsys, "simulate", "good.json", "--poses", "good.csv", "--ticks", 2)
+    assert (outcome.code, outcome.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ("--device gpu", "'gpu'"),
+        ("--repeats 4", "'--repeats'"),
+        ("--threads 0", "'--threads'"),
+        ("example", "example"),
+    ],
+)
+def test_bad_input_of_bench(options: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = swarmbo(capsys, "bench", *options.split())
+    assert (outcome.code, outcome.stdout) == (2, "")
+    assert word in outcome.stderr
+    assert outcome.stderr.count("\n") == 1
+
+
+def test_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = swarmbo(capsys, "fly")
+    assert (outcome.code, outcome.stdout) == (2, "")
+    assert "'fly'" in outcome.stderr
+    assert outcome.stderr.count("\n") == 1
