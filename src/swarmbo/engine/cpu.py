@@ -77,7 +77,7 @@ def _face(lanes):
 # --- thinking ----------------------------------------------------------------------------------
 
 
-@phase
+@formula
 def _think(world, lanes, work, brains):
     """One synchronous update of all networks; the outputs become wheel speeds."""
     trials = world.trials

@@ -88,7 +88,7 @@ _ZERO = I(0)
 _MARGIN = F(0.002)  # m, for the curvature of paths within a tick
 _DRIFT = F(0.04)  # m, from its own path that a robot may be pushed in a tick
 _SWEEPS = 8  # over the contacts, at the most
-_SETTLED = F(1e-4)  # m/s, by which a velocity may miss what its contact demands
+_SETTLED = F(1e-4)  # m/s, change of an impulse that is too small to go on for
 
 
 @formula
@@ -190,7 +190,7 @@ def _remember(lanes, work, count, pairs):
                     break
 
 
-@phase
+@formula
 def gather(world, lanes, work, near):
     """Find the lanes and pairs that may touch something in this tick; return their numbers."""
     reach = world.radius + _MARGIN
@@ -548,55 +548,58 @@ def _give(active, p, nx, ny):
 
 
 @formula
-def _sweep(world, work, contacts, pair_contacts, sweep):
-    """One round over the contacts: a Newton step for each that is not at rest.
-
-    A contact rests when its velocities are as it demands, within the limits of
-    friction; only those whose robots were pushed since the round before are
-    looked at. Returns whether all rest.
-    """
+def _solve_one(world, work, k, is_pair):
+    """One Newton step for contact k; returns by how much its impulse changed."""
     active = work.active
     limit = world.limit
-    at_rest = True
-    for k in range(contacts):
+    a = I(work.contact_place[k, 0])
+    b = I(work.contact_place[k, 1]) if is_pair else a
+    nx = work.contact[k, 0]
+    ny = work.contact[k, 1]
+    cn = work.contact[k, 5]
+    ct = work.contact[k, 6]
+    vx = active[a + VX]
+    vy = active[a + VY]
+    nn, nt, tt = _give(active, a, nx, ny)
+    if is_pair:
+        vx -= active[b + VX]
+        vy -= active[b + VY]
+        b_nn, b_nt, b_tt = _give(active, b, nx, ny)
+        nn += b_nn
+        nt += b_nt
+        tt += b_tt
+    gap_n = work.contact[k, 2] - (vx * nx + vy * ny)
+    gap_t = -work.contact[k, 3] - (vy * nx - vx * ny)
+    new_n, new_t = impulse_step(gap_n, gap_t, nn, nt, tt, work.contact[k, 4], cn, ct)
+    work.contact[k, 5] = new_n
+    work.contact[k, 6] = new_t
+    _push(active, a, nx, ny, new_n - cn, new_t - ct)
+    _answer(active, a, limit)
+    if is_pair:
+        _push(active, b, nx, ny, cn - new_n, ct - new_t)
+        _answer(active, b, limit)
+    return greatest(abs(new_n - cn), abs(new_t - ct))
+
+
+@formula
+def _sweep(world, work, first, last, is_pair, sweep):
+    """One round over contacts: a Newton step each, as if the others' impulses were right.
+
+    After the first round only those are looked at whose robots were pushed
+    since the round before. Returns whether anything changed.
+    """
+    active = work.active
+    changed = False
+    for k in range(first, last):
         a = I(work.contact_place[k, 0])
-        b = I(work.contact_place[k, 1]) if k < pair_contacts else a
+        b = I(work.contact_place[k, 1]) if is_pair else a
         if greatest(active[a + PUSHED], active[b + PUSHED]) < sweep - F(1):
             continue
-        nx = work.contact[k, 0]
-        ny = work.contact[k, 1]
-        cn = work.contact[k, 5]
-        ct = work.contact[k, 6]
-        vx = active[a + VX]
-        vy = active[a + VY]
-        if k < pair_contacts:
-            vx -= active[b + VX]
-            vy -= active[b + VY]
-        gap_n = work.contact[k, 2] - (vx * nx + vy * ny)
-        gap_t = -work.contact[k, 3] - (vy * nx - vx * ny)
-        most = work.contact[k, 4] * cn
-        presses = gap_n if cn > F(0) else greatest(gap_n, F(0))
-        slides = F(0) if (gap_t > F(0) and ct >= most) or (gap_t < F(0) and ct <= -most) else gap_t
-        if abs(presses) < _SETTLED and abs(slides) < _SETTLED:
-            continue
-        at_rest = False
-        nn, nt, tt = _give(active, a, nx, ny)
-        if k < pair_contacts:
-            b_nn, b_nt, b_tt = _give(active, b, nx, ny)
-            nn += b_nn
-            nt += b_nt
-            tt += b_tt
-        new_n, new_t = impulse_step(gap_n, gap_t, nn, nt, tt, work.contact[k, 4], cn, ct)
-        work.contact[k, 5] = new_n
-        work.contact[k, 6] = new_t
-        _push(active, a, nx, ny, new_n - cn, new_t - ct)
-        _answer(active, a, limit)
-        active[a + PUSHED] = sweep
-        if k < pair_contacts:
-            _push(active, b, nx, ny, cn - new_n, ct - new_t)
-            _answer(active, b, limit)
+        if _solve_one(world, work, k, is_pair) > _SETTLED:
+            changed = True
+            active[a + PUSHED] = sweep
             active[b + PUSHED] = sweep
-    return at_rest
+    return changed
 
 
 @formula
@@ -618,7 +621,9 @@ def _solve_contacts(world, work, contacts, pair_contacts):
             _answer(active, p, limit)
             active[p + PUSHED] = F(0)
     for sweep in range(1, _SWEEPS + 1):
-        if _sweep(world, work, contacts, pair_contacts, F(sweep)):
+        changed = _sweep(world, work, 0, pair_contacts, True, F(sweep))
+        changed |= _sweep(world, work, pair_contacts, contacts, False, F(sweep))
+        if not changed:
             break
     for k in range(contacts):
         a = I(work.contact_place[k, 0])
@@ -649,7 +654,7 @@ def _turn_as_commanded(world, active, base):
         active[i + STEP_SIN] = s
 
 
-@phase
+@formula
 def substeps(world, lanes, work, count, at_walls, pairs):
     """Move the active lanes through the sub-steps of a tick."""
     active = work.active
@@ -660,15 +665,14 @@ def substeps(world, lanes, work, count, at_walls, pairs):
             _move(active, base, world.dt)
             if substep == 0:
                 _turn_as_commanded(world, active, base)
-            ones = twos = np.int32(0)
-            if base < wall_end:
-                ones, twos = _find_walls(world, active, base)
-            if ones == 0:
-                _run_freely(world, active, base)
-            elif twos == 0:
-                _meet_one_wall(world, active, base)
-            else:
+        for base in range(_ZERO, wall_end, _BLOCK):
+            ones, twos = _find_walls(world, active, base)
+            if twos > 0:
                 _meet_two_walls(world, active, base)
+            else:
+                _meet_one_wall(world, active, base)
+        for base in range(wall_end, end, _BLOCK):
+            _run_freely(world, active, base)
         pair_contacts = _collect_pairs(world, work, pairs)
         if pair_contacts > 0:
             contacts = _collect_walls(world, work, count, pair_contacts)

@@ -166,20 +166,28 @@ def _look_at(world, lanes, work, i, j):
 
 @formula
 def _read_proximity(world, lanes, work):
-    """Proximity values with noise and faults, as network inputs."""
+    """Proximity values with noise, as network inputs."""
     reach, linear, quadratic, noise = world.proximity
     for k in range(7):
-        front = np.int32(1 if k < world.front_sensors else 0)
         for i in range(lanes.x.size):
-            word = work.word[i]
             value = proximity_value(work.reading[k, i], reach, linear, quadratic)
-            value += noise * (F(2) * uniform(word, PROXIMITY_NOISE + k) - F(1))
-            value = clamp(value, F(0), F(1))
-            fault = lanes.proximity_fault[i] * front
-            value = F(0) if fault == _MIN else value
-            value = F(1) if fault == _MAX else value
-            value = uniform(word, PROXIMITY_FAULT + k) if fault == _RANDOM else value
-            lanes.inputs[k, i] = np.float64(F(1) - F(2) * value)
+            value += noise * (F(2) * uniform(work.word[i], PROXIMITY_NOISE + k) - F(1))
+            lanes.inputs[k, i] = np.float64(F(1) - F(2) * clamp(value, F(0), F(1)))
+
+
+@formula
+def _break_proximity(world, lanes, work):
+    """Replace what faulty proximity sensors read."""
+    for k in range(world.front_sensors):
+        for i in range(world.robots * world.trials):
+            fault = lanes.proximity_fault[i]
+            if fault == _MIN:
+                lanes.inputs[k, i] = 1.0
+            elif fault == _MAX:
+                lanes.inputs[k, i] = -1.0
+            elif fault == _RANDOM:
+                value = uniform(work.word[i], PROXIMITY_FAULT + k)
+                lanes.inputs[k, i] = np.float64(F(1) - F(2) * value)
 
 
 @formula
@@ -212,8 +220,13 @@ def _look_at_floor(world, lanes, work):
 
 
 @formula
+def _ground_input(grey):
+    return np.float64(clamp(grey * F(2 / 255) - F(1), F(-1), F(1)))
+
+
+@formula
 def _read_ground(world, lanes, work):
-    """Ground sensors with noise and faults, as network inputs."""
+    """Ground sensors with noise, as network inputs."""
     nest, food, floor = world.greys
     depth = F(world.nest_depth)
     noise = world.ground_noise
@@ -221,19 +234,37 @@ def _read_ground(world, lanes, work):
         sx = world.ground_points[k, 0]
         sy = world.ground_points[k, 1]
         for i in range(lanes.x.size):
-            word = work.word[i]
             x = F(lanes.x[i]) + lanes.cos[i] * sx - lanes.sin[i] * sy
             grey = food if work.floor[k, i] != 0 else floor
             grey = nest if x < depth else grey
-            grey += noise * (F(2) * uniform(word, GROUND_NOISE + k) - F(1))
+            grey += noise * (F(2) * uniform(work.word[i], GROUND_NOISE + k) - F(1))
+            lanes.inputs[7 + k, i] = _ground_input(grey)
+
+
+@formula
+def _break_ground(world, lanes, work):
+    """Replace what faulty ground sensors read."""
+    for k in range(2):
+        for i in range(world.robots * world.trials):
             fault = lanes.ground_fault[i]
-            grey = F(0) if fault == _MIN else grey
-            grey = F(255) if fault == _MAX else grey
-            grey = F(255) * uniform(word, GROUND_FAULT + k) if fault == _RANDOM else grey
-            lanes.inputs[7 + k, i] = np.float64(clamp(grey * F(2 / 255) - F(1), F(-1), F(1)))
+            if fault == _MIN:
+                lanes.inputs[7 + k, i] = -1.0
+            elif fault == _MAX:
+                lanes.inputs[7 + k, i] = 1.0
+            elif fault == _RANDOM:
+                grey = F(255) * uniform(work.word[i], GROUND_FAULT + k)
+                lanes.inputs[7 + k, i] = _ground_input(grey)
 
 
-@phase
+@formula
+def _any(codes):
+    total = np.int32(0)
+    for i in range(codes.size):
+        total |= codes[i]
+    return total != 0
+
+
+@formula
 def sense(world, lanes, work, near, tick):
     for i in range(lanes.x.size):
         work.word[i] = tick_word(lanes.key0[i], lanes.key1[i], tick)
@@ -242,8 +273,12 @@ def sense(world, lanes, work, near, tick):
         _look_at(world, lanes, work, work.near[index, 0], work.near[index, 1])
         _look_at(world, lanes, work, work.near[index, 1], work.near[index, 0])
     _read_proximity(world, lanes, work)
+    if _any(lanes.proximity_fault):
+        _break_proximity(world, lanes, work)
     _look_at_floor(world, lanes, work)
     _read_ground(world, lanes, work)
+    if _any(lanes.ground_fault):
+        _break_ground(world, lanes, work)
     for i in range(lanes.x.size):
         lanes.inputs[9, i] = 1.0
 

@@ -240,29 +240,36 @@ def impulse_step(gap_n, gap_t, nn, nt, tt, friction, cn, ct):
 
 
 @formula
-def wall_round(vn, vt, un, ut, demand, slide, friction, limit, cn, ct):
-    """One Newton step for the impulse of a wall on a robot."""
-    now_n, now_t, hold, en, et = pull(vn + cn, vt + ct, un, ut, limit)
-    nn, nt, tt = give(hold, en, et)
-    return impulse_step(demand - now_n, -slide - now_t, nn, nt, tt, friction, cn, ct)
-
-
-@formula
 def wall_velocity(vn, vt, un, ut, demand, slide, friction, limit):
-    """The velocity (normal, tangential) of a robot at one wall; the impulse is solved for.
+    """The velocity (normal, tangential) of a robot at one wall.
 
-    The first guess is exact for a robot that keeps pushing: the motor is at its
-    limit, pointing into the wall.
+    In contact the normal velocity is what the wall demands, and the motor is at
+    its limit, pulling along e = u - velocity = (g, e). If it sticks, the
+    tangential velocity is -slide. Else friction is sign * friction * the wall's
+    impulse, so that e + limit (e - sign friction g) / |(g, e)| = k with
+    k = ut - vt - sign friction (demand - vn). Its solution is e = sign friction g
+    for a robot that keeps sliding; two Newton steps from there.
     """
+    tiny = F(1e-12)
+    g = un - demand
+    e = ut + slide
+    share = limit / np.sqrt(greatest(g * g + e * e, tiny))
+    stick_t = -slide - vt - share * e
+    stick_n = demand - vn - share * g
+    sign = F(1) if stick_t > F(0) else F(-1)
+    sticks = abs(stick_t) <= friction * stick_n
+    f = sign * friction * g
+    k = ut - vt - sign * friction * (demand - vn)
+    length = np.sqrt(greatest(g * g + f * f, tiny))
+    slip = f + (k - f) * length / (length + limit)
+    inverse = F(1) / np.sqrt(greatest(g * g + slip * slip, tiny))
+    share = limit * inverse
+    slope = F(1) + share - share * inverse * inverse * (slip - f) * slip
+    slip = slip - (slip + share * (slip - f) - k) / greatest(slope, F(1))
     free_n, free_t = motor(vn, vt, un, ut, limit)
-    cn = greatest(demand + limit - vn, F(0))
-    ct = friction * cn
-    ct = -ct if free_t + slide > F(0) else ct
-    cn, ct = wall_round(vn, vt, un, ut, demand, slide, friction, limit, cn, ct)
-    cn, ct = wall_round(vn, vt, un, ut, demand, slide, friction, limit, cn, ct)
-    now_n, now_t = motor(vn + cn, vt + ct, un, ut, limit)
+    held_t = -slide if sticks else ut - slip
     touching = free_n < demand
-    return (now_n if touching else free_n), (now_t if touching else free_t)
+    return (demand if touching else free_n), (held_t if touching else free_t)
 
 
 @formula
