@@ -364,7 +364,7 @@ def print_table(
     mean = result.performance.mean()
     robot_ticks = count * trials * robots * scenario.ticks
     screen.print(
-        f"Items are mean ± standard deviation over the trials; all teams: {mean:.2f}, "
+        f"Items: mean ± standard deviation over trials; all teams {mean:.2f}, "
         f"{mean / robots:.2f} per robot.\n"
         f"{robot_ticks:,} robot-ticks in {seconds:.2f} s: "
         f"{millions(robot_ticks / seconds)} per second."

@@ -18,13 +18,13 @@ from swarmbo.engine.formulas import (
     FAR,
     F,
     body_contact,
-    cos_sin,
     give,
     greatest,
     impulse_step,
     least,
     motor,
     pull,
+    small_turn,
     wall_contacts,
     wall_velocity,
 )
@@ -87,6 +87,8 @@ _EIGHT = I(8)
 _ZERO = I(0)
 _MARGIN = F(0.002)  # m, for the curvature of paths within a tick
 _DRIFT = F(0.04)  # m, from its own path that a robot may be pushed in a tick
+_SETTLING = 2  # sub-steps until the motors have taken up a new command
+_EVERY = 2  # sub-steps after which contacts between robots are solved anew, from then on
 _SWEEPS = 8  # over the contacts, at the most
 _SETTLED = F(1e-4)  # m/s, change of an impulse that is too small to go on for
 
@@ -123,7 +125,7 @@ def _activate(world, lanes, work, i, count):
     active[p + UX] = lanes.vx[i]
     active[p + UY] = lanes.vy[i]
     active[p + TURN] = lanes.turn[i]
-    c, s = cos_sin(np.float64(world.dt * work.old_turn[i]))
+    c, s = small_turn(world.dt * work.old_turn[i])
     active[p + STEP_COS] = c
     active[p + STEP_SIN] = s
     active[p + SIDE_X] = F(1) if F(lanes.x[i]) < F(0.5) * world.width else F(-1)
@@ -256,7 +258,6 @@ def _move(active, base, dt):
         active[i + SIN] = s * active[i + STEP_COS] + c * active[i + STEP_SIN]
         active[i + QX] = active[i + VX]
         active[i + QY] = active[i + VY]
-        active[i + CROWDED] = F(0)
 
 
 @formula
@@ -445,20 +446,30 @@ def _first_impulse(active, a, b, nx, ny, demand, limit):
 
 
 @formula
-def _collect_pairs(world, work, pairs):
-    """List the contacts between robots."""
+def _collect_pairs(world, work, pairs, end):
+    """List the contacts between robots; also, whether others may follow in the next sub-step."""
     active = work.active
+    for base in range(_ZERO, end, _BLOCK):
+        for i in range(base, base + _EIGHT):
+            active[i + CROWDED] = F(0)
     _relate(work, pairs)
     for base in range(_ZERO, I((pairs + 7) // 8) * _PAIR_BLOCK, _PAIR_BLOCK):
         _hold_against(world, work, base)
     contacts = 0
+    soon = False
     for pair in range(pairs):
         p = _pair_index(pair)
-        if work.pair[p + P_SEPARATION] > F(0):
-            work.pair_touched[pair] = 0
-            continue
         a = I(work.pair_place[pair, 0])
         b = I(work.pair_place[pair, 1])
+        if work.pair[p + P_SEPARATION] > F(0):
+            work.pair_touched[pair] = 0
+            closing = (
+                abs(active[a + VX] - active[b + VX])
+                + abs(active[a + VY] - active[b + VY])
+                + world.radius * (abs(active[a + TURN]) + abs(active[b + TURN]))
+            )
+            soon |= work.pair[p + P_SEPARATION] < world.dt * closing
+            continue
         ca = active[a + COS]
         sa = active[a + SIN]
         nx = ca * work.pair[p + P_NORMAL_X] - sa * work.pair[p + P_NORMAL_Y]
@@ -477,7 +488,7 @@ def _collect_pairs(world, work, pairs):
         active[a + CROWDED] = F(1)
         active[b + CROWDED] = F(1)
         contacts += 1
-    return contacts
+    return contacts, soon
 
 
 @formula
@@ -649,9 +660,22 @@ def _turn_as_commanded(world, active, base):
     """After a tick's first sub-step the robots turn at the commanded rate."""
     dt = world.dt
     for i in range(base, base + _EIGHT):
-        c, s = cos_sin(np.float64(dt * active[i + TURN]))
+        c, s = small_turn(dt * active[i + TURN])
         active[i + STEP_COS] = c
         active[i + STEP_SIN] = s
+
+
+@formula
+def _keep_pushing(active, base):
+    """Crowded robots keep the velocity that their contacts gave them."""
+    for i in range(base, base + _EIGHT):
+        crowded = active[i + CROWDED] > F(0)
+        qx = active[i + QX]
+        qy = active[i + QY]
+        vx = active[i + VX]
+        vy = active[i + VY]
+        active[i + VX] = qx if crowded else vx
+        active[i + VY] = qy if crowded else vy
 
 
 @formula
@@ -660,6 +684,7 @@ def substeps(world, lanes, work, count, at_walls, pairs):
     active = work.active
     end = I((count + 7) // 8) * _BLOCK
     wall_end = I((at_walls + 7) // 8) * _BLOCK
+    soon = True
     for substep in range(world.substeps):
         for base in range(_ZERO, end, _BLOCK):
             _move(active, base, world.dt)
@@ -673,10 +698,14 @@ def substeps(world, lanes, work, count, at_walls, pairs):
                 _meet_one_wall(world, active, base)
         for base in range(wall_end, end, _BLOCK):
             _run_freely(world, active, base)
-        pair_contacts = _collect_pairs(world, work, pairs)
-        if pair_contacts > 0:
-            contacts = _collect_walls(world, work, count, pair_contacts)
-            _solve_contacts(world, work, contacts, pair_contacts)
+        if substep <= _SETTLING or soon or (substep - _SETTLING) % _EVERY == 0:
+            pair_contacts, soon = _collect_pairs(world, work, pairs, end)
+            if pair_contacts > 0:
+                contacts = _collect_walls(world, work, count, pair_contacts)
+                _solve_contacts(world, work, contacts, pair_contacts)
+        else:
+            for base in range(_ZERO, end, _BLOCK):
+                _keep_pushing(active, base)
     for number in range(count):
         p = _place(number)
         i = I(active[p + LANE])

@@ -135,6 +135,14 @@ class Work(NamedTuple):
     robot_cell: Array
 
 
+def aligned(count: int, kind: type) -> Array:
+    """Zeros that begin at a multiple of 64 bytes, so that no vector straddles cache lines."""
+    size = np.dtype(kind).itemsize
+    room = np.zeros(count + 64 // size, kind)
+    start = -room.ctypes.data % 64 // size
+    return room[start : start + count]
+
+
 def padded(count: int) -> int:
     """`count` rounded up to whole vectors."""
     return -(-count // WIDTH) * WIDTH
@@ -243,7 +251,7 @@ def make_lanes(scenario: Scenario, neurons: int) -> Lanes:
     squares_x, squares_y = scenario.arena.squares
 
     def row(kind: type) -> Array:
-        return np.zeros(lanes, kind)
+        return aligned(lanes, kind)
 
     return Lanes(
         x=row(np.float64),
@@ -315,22 +323,22 @@ def make_work(lanes: int, neurons: int, robots: int, trials: int) -> Work:
     contacts = pairs + 2 * lanes
     cells = 4 * robots + 16
     return Work(
-        word=np.zeros(lanes, np.uint32),
+        word=aligned(lanes, np.uint32),
         next_values=np.zeros((neurons, lanes)),
-        path_x=np.zeros(lanes, F),
-        path_y=np.zeros(lanes, F),
-        turned=np.zeros(lanes, F),
-        old_vx=np.zeros(lanes, F),
-        old_vy=np.zeros(lanes, F),
-        old_turn=np.zeros(lanes, F),
-        wall_gap=np.zeros(lanes, F),
+        path_x=aligned(lanes, F),
+        path_y=aligned(lanes, F),
+        turned=aligned(lanes, F),
+        old_vx=aligned(lanes, F),
+        old_vy=aligned(lanes, F),
+        old_turn=aligned(lanes, F),
+        wall_gap=aligned(lanes, F),
         reading=np.zeros((7, lanes), F),
         floor=np.zeros((3, lanes), np.int32),
-        slot=np.zeros(lanes, np.int32),
-        active=np.zeros(ACTIVE_ROWS * lanes, F),
+        slot=aligned(lanes, np.int32),
+        active=aligned(ACTIVE_ROWS * lanes, F),
         near=np.zeros((pairs, 2), np.int32),
         pair_place=np.zeros((pairs, 2), np.int32),
-        pair=np.zeros(PAIR_ROWS * (pairs + WIDTH), F),
+        pair=aligned(PAIR_ROWS * (pairs + WIDTH), F),
         pair_touched=np.zeros(pairs, np.int32),
         pair_impulse=np.zeros((pairs, 2), F),
         contact_place=np.zeros((contacts, 2), np.int32),
