@@ -73,14 +73,6 @@ def test_rollout_equals_a_swarm_and_does_not_depend_on_threads() -> None:
         assert (one.centre_distance[number] == scores.centre_distance).all()
 
 
-def test_trials_do_not_depend_on_each_other() -> None:
-    scenario = Scenario.draw(seed=6, ticks=150)
-    fewer = Scenario.draw(seed=6, ticks=150, trials=3)
-    many, few = (rollout([MIXED], chosen) for chosen in (scenario, fewer))
-    assert (many.items[:, :3] == few.items).all()
-    assert (many.centre_distance[:, :3] == few.centre_distance).all()
-
-
 def test_progress_counts_the_teams() -> None:
     seen: list[int] = []
     teams = [[controller] * 6 for controller in EXAMPLE]

@@ -64,6 +64,8 @@ def _commit_poses(lanes, work):
         heading = lanes.heading[i] + np.float64(work.turned[i])
         heading = heading - 2 * np.pi if heading > np.pi else heading
         lanes.heading[i] = heading + 2 * np.pi if heading <= -np.pi else heading
+        work.x[i] = F(lanes.x[i])
+        work.y[i] = F(lanes.y[i])
     _face(lanes)
 
 
@@ -143,12 +145,12 @@ def _forage(world, lanes, work):
 
 
 @formula
-def _count_visits(world, lanes):
+def _count_visits(world, lanes, work):
     """Where the robots are: squares visited, and distance to the arena's centre."""
     cx, cy = world.centre
     for i in range(lanes.x.size):
-        dx = F(lanes.x[i]) - cx
-        dy = F(lanes.y[i]) - cy
+        dx = work.x[i] - cx
+        dy = work.y[i] - cy
         lanes.distance[i] += np.float64(np.sqrt(dx * dx + dy * dy))
     lane = 0
     for _ in range(world.robots):
@@ -178,4 +180,4 @@ def advance(world, lanes, brains, work, tick, ticks):
         _think(world, lanes, work, brains)
         _override(world, lanes, work)
         _forage(world, lanes, work)
-        _count_visits(world, lanes)
+        _count_visits(world, lanes, work)

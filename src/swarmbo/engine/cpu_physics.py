@@ -25,7 +25,7 @@ from swarmbo.engine.formulas import (
     motor,
     pull,
     small_turn,
-    wall_contacts,
+    wall_contact,
     wall_velocity,
 )
 from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS, PARTNERS
@@ -48,7 +48,7 @@ I = np.uint64  # noqa: E741 - an index: unsigned, so that it needs no check for 
     TURN,  # rad/s, commanded
     SIDE_X,  # +1 or -1: which of the two walls across x is nearer
     SIDE_Y,
-    DEMAND_X,  # m/s, of the wall across x; see formulas.wall_vertex
+    DEMAND_X,  # m/s, of the wall across x; see formulas.wall_contact
     SLIDE_X,
     DEMAND_Y,
     SLIDE_Y,
@@ -261,42 +261,6 @@ def _move(active, base, dt):
 
 
 @formula
-def _find_walls(world, active, base):
-    """The walls' demands on the robots of a block; how many touch one, how many two."""
-    width = world.width
-    height = world.height
-    vertices_x = world.vertices_x
-    vertices_y = world.vertices_y
-    ones = np.int32(0)
-    twos = np.int32(0)
-    for i in range(base, base + _EIGHT):
-        side_x = active[i + SIDE_X]
-        side_y = active[i + SIDE_Y]
-        x = active[i + X] + active[i + DX]
-        y = active[i + Y] + active[i + DY]
-        demand_x, slide_x, demand_y, slide_y = wall_contacts(
-            vertices_x,
-            vertices_y,
-            active[i + COS],
-            active[i + SIN],
-            active[i + TURN],
-            side_x,
-            x if side_x > F(0) else width - x,
-            side_y,
-            y if side_y > F(0) else height - y,
-        )
-        active[i + DEMAND_X] = demand_x
-        active[i + SLIDE_X] = slide_x
-        active[i + DEMAND_Y] = demand_y
-        active[i + SLIDE_Y] = slide_y
-        at_x = demand_x > -FAR
-        at_y = demand_y > -FAR
-        ones += np.int32(1) if at_x | at_y else np.int32(0)
-        twos += np.int32(1) if at_x & at_y else np.int32(0)
-    return ones, twos
-
-
-@formula
 def _run_freely(world, active, base):
     limit = world.limit
     for i in range(base, base + _EIGHT):
@@ -306,70 +270,123 @@ def _run_freely(world, active, base):
 
 
 @formula
+def _in_corner(world, active, base):
+    """How many robots of a block are within reach of two walls."""
+    width = world.width
+    height = world.height
+    radius = world.radius
+    corners = np.int32(0)
+    for i in range(base, base + _EIGHT):
+        x = active[i + X] + active[i + DX]
+        y = active[i + Y] + active[i + DY]
+        near_x = least(x, width - x) < radius
+        near_y = least(y, height - y) < radius
+        corners += np.int32(1) if near_x & near_y else np.int32(0)
+    return corners
+
+
+@formula
 def _meet_one_wall(world, active, base):
-    """New velocities in a block where no robot touches two walls."""
+    """New velocities in a block where no robot is near two walls."""
+    width = world.width
+    height = world.height
+    vertices_x = world.vertices_x
+    vertices_y = world.vertices_y
     limit = world.limit
     friction = world.wall_friction
     for i in range(base, base + _EIGHT):
-        # Turn the one wall, if there is one, into the frame (normal, tangent).
+        side_x = active[i + SIDE_X]
+        side_y = active[i + SIDE_Y]
+        x = active[i + X] + active[i + DX]
+        y = active[i + Y] + active[i + DY]
+        gap_x = x if side_x > F(0) else width - x
+        gap_y = y if side_y > F(0) else height - y
+        at_x = gap_x < gap_y
+        side = side_x if at_x else side_y
+        c = active[i + COS]
+        s = active[i + SIN]
+        turn = active[i + TURN]
+        demand, slide = wall_contact(
+            vertices_x,
+            vertices_y,
+            (
+                side * (c if at_x else s),
+                side * (-s if at_x else c),
+                s if at_x else c,
+                c if at_x else -s,
+            ),
+            gap_x if at_x else gap_y,
+            side * (turn if at_x else -turn),
+        )
         vx = active[i + VX]
         vy = active[i + VY]
         ux = active[i + UX]
         uy = active[i + UY]
-        demand_x = active[i + DEMAND_X]
-        demand_y = active[i + DEMAND_Y]
-        slide_x = active[i + SLIDE_X]
-        slide_y = active[i + SLIDE_Y]
-        side_x = active[i + SIDE_X]
-        side_y = active[i + SIDE_Y]
-        at_x = demand_x > -FAR
-        side = side_x if at_x else side_y
         new_n, new_t = wall_velocity(
             side * (vx if at_x else vy),
             vy if at_x else vx,
             side * (ux if at_x else uy),
             uy if at_x else ux,
-            demand_x if at_x else demand_y,
-            slide_x if at_x else slide_y,
+            demand,
+            slide,
             friction,
             limit,
         )
+        active[i + DEMAND_X] = demand if at_x else -FAR
+        active[i + DEMAND_Y] = -FAR if at_x else demand
+        active[i + SLIDE_X] = slide
+        active[i + SLIDE_Y] = slide
         active[i + VX] = side * new_n if at_x else new_t
         active[i + VY] = new_t if at_x else side * new_n
 
 
 @formula
 def _meet_two_walls(world, active, base):
-    """New velocities in a block where a robot touches two walls.
+    """New velocities in a block where a robot is near two walls.
 
     One of the walls may do alone; else the robot is in the corner, and both
     components of its velocity are what the walls demand.
     """
+    width = world.width
+    height = world.height
+    vertices_x = world.vertices_x
+    vertices_y = world.vertices_y
     limit = world.limit
     friction = world.wall_friction
     for i in range(base, base + _EIGHT):
+        side_x = active[i + SIDE_X]
+        side_y = active[i + SIDE_Y]
+        x = active[i + X] + active[i + DX]
+        y = active[i + Y] + active[i + DY]
+        gap_x = x if side_x > F(0) else width - x
+        gap_y = y if side_y > F(0) else height - y
+        c = active[i + COS]
+        s = active[i + SIN]
+        turn = active[i + TURN]
         vx = active[i + VX]
         vy = active[i + VY]
         ux = active[i + UX]
         uy = active[i + UY]
-        demand_x = active[i + DEMAND_X]
-        demand_y = active[i + DEMAND_Y]
-        side_x = active[i + SIDE_X]
-        side_y = active[i + SIDE_Y]
+        frame = (side_x * c, -side_x * s, s, c)
+        demand_x, slide_x = wall_contact(vertices_x, vertices_y, frame, gap_x, side_x * turn)
+        frame = (side_y * s, side_y * c, c, -s)
+        demand_y, slide_y = wall_contact(vertices_x, vertices_y, frame, gap_y, -side_y * turn)
         ax, ay = wall_velocity(
-            side_x * vx, vy, side_x * ux, uy, demand_x, active[i + SLIDE_X], friction, limit
+            side_x * vx, vy, side_x * ux, uy, demand_x, slide_x, friction, limit
         )
         by, bx = wall_velocity(
-            side_y * vy, vx, side_y * uy, ux, demand_y, active[i + SLIDE_Y], friction, limit
+            side_y * vy, vx, side_y * uy, ux, demand_y, slide_y, friction, limit
         )
+        active[i + DEMAND_X] = demand_x
+        active[i + SLIDE_X] = slide_x
+        active[i + DEMAND_Y] = demand_y
+        active[i + SLIDE_Y] = slide_y
         x_does = side_y * ay >= demand_y
-        y_does = side_x * bx >= demand_x
-        vx = side_x * ax
-        vy = ay if x_does else side_y * demand_y
-        vx = bx if y_does & (not x_does) else vx
-        vy = side_y * by if y_does & (not x_does) else vy
-        active[i + VX] = vx
-        active[i + VY] = vy
+        y_does = (side_x * bx >= demand_x) & (not x_does)
+        new_x = bx if y_does else side_x * ax
+        new_y = ay if x_does else side_y * demand_y
+        active[i + VX] = new_x
+        active[i + VY] = side_y * by if y_does else new_y
 
 
 # --- robots against robots ---------------------------------------------------------------------
@@ -691,8 +708,7 @@ def substeps(world, lanes, work, count, at_walls, pairs):
             if substep == 0:
                 _turn_as_commanded(world, active, base)
         for base in range(_ZERO, wall_end, _BLOCK):
-            ones, twos = _find_walls(world, active, base)
-            if twos > 0:
+            if _in_corner(world, active, base) > 0:
                 _meet_two_walls(world, active, base)
             else:
                 _meet_one_wall(world, active, base)

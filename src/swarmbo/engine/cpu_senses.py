@@ -123,8 +123,8 @@ def _look_at_walls(world, lanes, work):
             c = lanes.cos[i]
             s = lanes.sin[i]
             work.reading[k, i] = ray_to_walls(
-                F(lanes.x[i]) + c * sx - s * sy,
-                F(lanes.y[i]) + s * sx + c * sy,
+                work.x[i] + c * sx - s * sy,
+                work.y[i] + s * sx + c * sy,
                 c * sc - s * ss,
                 s * sc + c * ss,
                 width,
@@ -208,8 +208,8 @@ def _look_at_floor(world, lanes, work):
         for i in range(lanes.x.size):
             c = lanes.cos[i]
             s = lanes.sin[i]
-            x = F(lanes.x[i]) - fx
-            y = F(lanes.y[i]) - fy
+            x = work.x[i] - fx
+            y = work.y[i] - fy
             px = x + c * ax - s * ay
             py = y + s * ax + c * ay
             qx = x + c * bx - s * by
@@ -234,7 +234,7 @@ def _read_ground(world, lanes, work):
         sx = world.ground_points[k, 0]
         sy = world.ground_points[k, 1]
         for i in range(lanes.x.size):
-            x = F(lanes.x[i]) + lanes.cos[i] * sx - lanes.sin[i] * sy
+            x = work.x[i] + lanes.cos[i] * sx - lanes.sin[i] * sy
             grey = food if work.floor[k, i] != 0 else floor
             grey = nest if x < depth else grey
             grey += noise * (F(2) * uniform(work.word[i], GROUND_NOISE + k) - F(1))

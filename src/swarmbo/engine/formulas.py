@@ -161,43 +161,38 @@ def free_path(vx, vy, ux, uy, limit, substeps, dt):
 
 
 @formula
-def wall_vertex(vx, vy, c, s, w, side_x, gap_x, side_y, gap_y, found):
-    """Add one vertex of a body to what is known of its contacts with the two nearest walls.
-
-    side is +1 for the wall at 0 and -1 for the opposite one, gap the distance
-    from the body's centre. A vertex beyond a wall demands that the centre's
-    velocity along the wall's normal be at least what turns the vertex into
-    the wall. `found` holds, per wall, the largest demand (-FAR: no contact) and
-    the rotational velocity of that vertex along the wall.
-    """
-    demand_x, slide_x, demand_y, slide_y = found
-    rx = c * vx - s * vy
-    ry = s * vx + c * vy
-    need = side_x * w * ry
-    hit = (side_x * rx < -gap_x) & (need > demand_x)
-    demand_x = need if hit else demand_x
-    slide_x = w * rx if hit else slide_x
-    need = -side_y * w * rx
-    hit = (side_y * ry < -gap_y) & (need > demand_y)
-    demand_y = need if hit else demand_y
-    slide_y = -w * ry if hit else slide_y
-    return demand_x, slide_x, demand_y, slide_y
+def wall_vertex(x, y, frame, gap, spin, found):
+    """Add one vertex of a body to what is known of its contact with a wall; see `wall_contact`."""
+    demand, slide = found
+    across = frame[0] * x + frame[1] * y
+    along = frame[2] * x + frame[3] * y
+    need = spin * along
+    hit = (across < -gap) & (need > demand)
+    return (need if hit else demand), (spin * across if hit else slide)
 
 
 @formula
-def wall_contacts(vertices_x, vertices_y, c, s, w, side_x, gap_x, side_y, gap_y):
-    """Demands and slides of a body at its two nearest walls; see `wall_vertex`."""
-    a, b = vertices_x, vertices_y
-    found = (-FAR, F(0), -FAR, F(0))
-    found = wall_vertex(a[0], b[0], c, s, w, side_x, gap_x, side_y, gap_y, found)
-    found = wall_vertex(a[1], b[1], c, s, w, side_x, gap_x, side_y, gap_y, found)
-    found = wall_vertex(a[2], b[2], c, s, w, side_x, gap_x, side_y, gap_y, found)
-    found = wall_vertex(a[3], b[3], c, s, w, side_x, gap_x, side_y, gap_y, found)
-    found = wall_vertex(a[4], b[4], c, s, w, side_x, gap_x, side_y, gap_y, found)
-    found = wall_vertex(a[5], b[5], c, s, w, side_x, gap_x, side_y, gap_y, found)
-    found = wall_vertex(a[6], b[6], c, s, w, side_x, gap_x, side_y, gap_y, found)
-    found = wall_vertex(a[7], b[7], c, s, w, side_x, gap_x, side_y, gap_y, found)
-    return wall_vertex(a[8], b[8], c, s, w, side_x, gap_x, side_y, gap_y, found)
+def wall_contact(vertices_x, vertices_y, frame, gap, spin):
+    """What a wall demands of a body whose centre is `gap` metres away from it.
+
+    `frame` turns the body's frame into the wall's: (normal x, y, tangent x, y).
+    A vertex beyond the wall demands that the centre's velocity along the
+    normal be at least what turns that vertex into the wall: `spin`, the turn
+    rate with the frame's sign, times its place along the wall. Returns the
+    largest demand (-FAR: no contact) and the velocity by rotation of that
+    vertex along the wall, in m/s.
+    """
+    x, y = vertices_x, vertices_y
+    found = (-FAR, F(0))
+    found = wall_vertex(x[0], y[0], frame, gap, spin, found)
+    found = wall_vertex(x[1], y[1], frame, gap, spin, found)
+    found = wall_vertex(x[2], y[2], frame, gap, spin, found)
+    found = wall_vertex(x[3], y[3], frame, gap, spin, found)
+    found = wall_vertex(x[4], y[4], frame, gap, spin, found)
+    found = wall_vertex(x[5], y[5], frame, gap, spin, found)
+    found = wall_vertex(x[6], y[6], frame, gap, spin, found)
+    found = wall_vertex(x[7], y[7], frame, gap, spin, found)
+    return wall_vertex(x[8], y[8], frame, gap, spin, found)
 
 
 @formula

@@ -110,6 +110,8 @@ class Work(NamedTuple):
     """Scratch memory of the kernels; nothing in it outlives a tick."""
 
     word: Array  # random words of the tick
+    x: Array  # m, positions in float32
+    y: Array
     next_values: Array  # neurons x lanes
     path_x: Array  # m, displacement within the tick
     path_y: Array
@@ -324,6 +326,8 @@ def make_work(lanes: int, neurons: int, robots: int, trials: int) -> Work:
     cells = 4 * robots + 16
     return Work(
         word=aligned(lanes, np.uint32),
+        x=aligned(lanes, F),
+        y=aligned(lanes, F),
         next_values=np.zeros((neurons, lanes)),
         path_x=aligned(lanes, F),
         path_y=aligned(lanes, F),
