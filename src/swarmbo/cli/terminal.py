@@ -45,6 +45,9 @@ def progress_bar(what: str, total: int, robot_ticks: int) -> Iterator[Callable[[
     Yields a function to call with how many of `total` are done; each of them
     takes `robot_ticks` robot-ticks.
     """
+    if not errors.is_terminal:
+        yield lambda _: None
+        return
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -54,7 +57,6 @@ def progress_bar(what: str, total: int, robot_ticks: int) -> Iterator[Callable[[
         TextColumn("left"),
         console=errors,
         transient=True,
-        disable=not errors.is_terminal,
     )
     start = perf_counter()
     with bar:

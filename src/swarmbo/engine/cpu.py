@@ -10,7 +10,7 @@ import numpy as np
 
 from swarmbo.engine.compilation import formula, kernel, phase
 from swarmbo.engine.cpu_physics import gather, substeps
-from swarmbo.engine.cpu_senses import near_pairs, sense
+from swarmbo.engine.cpu_senses import any_set, near_pairs, sense
 from swarmbo.engine.formulas import SIGN_FLIP, F, U, cos_sin, free_path, tanh64, uniform
 from swarmbo.world.disturbance import MAD
 
@@ -178,6 +178,7 @@ def advance(world, lanes, brains, work, tick, ticks):
         near = near_pairs(world, lanes, work)
         sense(world, lanes, work, near, U(now))
         _think(world, lanes, work, brains)
-        _override(world, lanes, work)
+        if any_set(lanes.software):
+            _override(world, lanes, work)
         _forage(world, lanes, work)
         _count_visits(world, lanes, work)

@@ -478,19 +478,17 @@ def _collect_pairs(world, work, pairs, end):
         p = _pair_index(pair)
         a = I(work.pair_place[pair, 0])
         b = I(work.pair_place[pair, 1])
-        if work.pair[p + P_SEPARATION] > F(0):
-            work.pair_touched[pair] = 0
-            closing = (
-                abs(active[a + VX] - active[b + VX])
-                + abs(active[a + VY] - active[b + VY])
-                + world.radius * (abs(active[a + TURN]) + abs(active[b + TURN]))
-            )
-            soon |= work.pair[p + P_SEPARATION] < world.dt * closing
-            continue
         ca = active[a + COS]
         sa = active[a + SIN]
         nx = ca * work.pair[p + P_NORMAL_X] - sa * work.pair[p + P_NORMAL_Y]
         ny = sa * work.pair[p + P_NORMAL_X] + ca * work.pair[p + P_NORMAL_Y]
+        if work.pair[p + P_SEPARATION] > F(0):
+            work.pair_touched[pair] = 0
+            closing = world.radius * (abs(active[a + TURN]) + abs(active[b + TURN])) - (
+                nx * (active[a + VX] - active[b + VX]) + ny * (active[a + VY] - active[b + VY])
+            )
+            soon |= work.pair[p + P_SEPARATION] < world.dt * closing
+            continue
         demand = work.pair[p + P_DEMAND]
         if work.pair_touched[pair] != 0:
             cn = nx * work.pair_impulse[pair, 0] + ny * work.pair_impulse[pair, 1]

@@ -11,6 +11,7 @@ from swarmbo.engine.formulas import (
     F,
     clamp,
     greatest,
+    least,
     proximity_value,
     ray_to_body,
     ray_to_walls,
@@ -115,10 +116,10 @@ def _look_at_walls(world, lanes, work):
     width = world.width
     height = world.height
     for k in range(7):
-        sx = world.sensors[k, 0]
-        sy = world.sensors[k, 1]
-        sc = world.sensors[k, 2]
-        ss = world.sensors[k, 3]
+        sx = world.sensors[0, k]
+        sy = world.sensors[1, k]
+        sc = world.sensors[2, k]
+        ss = world.sensors[3, k]
         for i in range(lanes.x.size):
             c = lanes.cos[i]
             s = lanes.sin[i]
@@ -147,21 +148,29 @@ def _look_at(world, lanes, work, i, j):
     py = cj * dy - sj * dx
     c = ci * cj + si * sj
     s = si * cj - ci * sj
-    radius2 = world.radius * world.radius
-    for k in range(7):
-        sx = world.sensors[k, 0]
-        sy = world.sensors[k, 1]
+    # Most rays miss the disc around the body, or end before it: look at all rays at once.
+    radius = world.radius
+    for k in range(8):
+        sx = world.sensors[0, k]
+        sy = world.sensors[1, k]
         x = px + c * sx - s * sy
         y = py + s * sx + c * sy
-        rx = c * world.sensors[k, 2] - s * world.sensors[k, 3]
-        ry = s * world.sensors[k, 2] + c * world.sensors[k, 3]
-        # Most rays miss the disc around the body, or end before it.
-        along = -(x * rx + y * ry)
+        rx = c * world.sensors[2, k] - s * world.sensors[3, k]
+        ry = s * world.sensors[2, k] + c * world.sensors[3, k]
+        middle = F(0.5) * reach + x * rx + y * ry
         across = x * ry - y * rx
-        if across * across < radius2 and along > -world.radius and along < reach + world.radius:
-            distance = ray_to_body(world.edge_table, x, y, rx, ry)
-            if distance < work.reading[k, i]:
-                work.reading[k, i] = distance
+        work.ray[0, k] = x
+        work.ray[1, k] = y
+        work.ray[2, k] = rx
+        work.ray[3, k] = ry
+        near = (abs(across) < radius) & (abs(middle) < radius + F(0.5) * reach)
+        work.ray[4, k] = F(1) if near else F(0)
+    for k in range(7):
+        if work.ray[4, k] > F(0):
+            distance = ray_to_body(
+                world.edge_table, work.ray[0, k], work.ray[1, k], work.ray[2, k], work.ray[3, k]
+            )
+            work.reading[k, i] = least(work.reading[k, i], distance)
 
 
 @formula
@@ -257,7 +266,8 @@ def _break_ground(world, lanes, work):
 
 
 @formula
-def _any(codes):
+def any_set(codes):
+    """Whether any lane has a code other than 0."""
     total = np.int32(0)
     for i in range(codes.size):
         total |= codes[i]
@@ -273,11 +283,11 @@ def sense(world, lanes, work, near, tick):
         _look_at(world, lanes, work, work.near[index, 0], work.near[index, 1])
         _look_at(world, lanes, work, work.near[index, 1], work.near[index, 0])
     _read_proximity(world, lanes, work)
-    if _any(lanes.proximity_fault):
+    if any_set(lanes.proximity_fault):
         _break_proximity(world, lanes, work)
     _look_at_floor(world, lanes, work)
     _read_ground(world, lanes, work)
-    if _any(lanes.ground_fault):
+    if any_set(lanes.ground_fault):
         _break_ground(world, lanes, work)
     for i in range(lanes.x.size):
         lanes.inputs[9, i] = 1.0

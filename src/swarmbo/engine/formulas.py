@@ -334,27 +334,26 @@ def body_against_body(vertices_x, vertices_y, edges, px, py, c, s):
 
 
 @formula
-def contact_point(is_one, rx, ry, px, py, nx, ny, wa, wb, found):
-    """Add a contact point at (rx, ry) in A's frame, where B's centre is at (px, py).
+def contact_point(is_one, rx, ry, nx, ny, spin, found):
+    """Add a contact point at (rx, ry) in A's frame.
 
-    `found` holds the largest demand so far (-FAR: none) and the sliding
-    velocity by rotation at that point, along the normal's left.
+    `spin` is the difference of the turn rates, A's less B's. `found` holds the
+    largest demand so far, up to a constant of the pair (-FAR: none), and that
+    point's place along the normal.
     """
-    demand, slide = found
-    spin_x = wb * (ry - py) - wa * ry
-    spin_y = wa * rx - wb * (rx - px)
-    need = -(spin_x * nx + spin_y * ny)
+    demand, place = found
+    need = spin * (ry * nx - rx * ny)
     counts = is_one & (need > demand)
-    return (need if counts else demand), (spin_y * nx - spin_x * ny if counts else slide)
+    return (need if counts else demand), (rx * nx + ry * ny if counts else place)
 
 
 @formula
-def contact_vertex(x, y, out_a, out_b, px, py, c, s, nx, ny, wa, wb, found):
+def contact_vertex(x, y, out_a, out_b, px, py, c, s, nx, ny, spin, found):
     """Add a vertex of A if it lies in B, and the same vertex of B if it lies in A."""
-    found = contact_point(out_a <= F(0), x, y, px, py, nx, ny, wa, wb, found)
+    found = contact_point(out_a <= F(0), x, y, nx, ny, spin, found)
     rx = px + c * x - s * y
     ry = py + s * x + c * y
-    return contact_point(out_b <= F(0), rx, ry, px, py, nx, ny, wa, wb, found)
+    return contact_point(out_b <= F(0), rx, ry, nx, ny, spin, found)
 
 
 @formula
@@ -373,20 +372,21 @@ def body_contact(vertices_x, vertices_y, edges, px, py, c, s, wa, wb):
     a_decides = by_a[0] >= by_b[0]
     nx = -by_a[1] if a_decides else c * by_b[1] - s * by_b[2]
     ny = -by_a[2] if a_decides else s * by_b[1] + c * by_b[2]
+    spin = wa - wb
     found = (-FAR, F(0))
-    found = contact_vertex(x[0], y[0], a[0], b[0], px, py, c, s, nx, ny, wa, wb, found)
-    found = contact_vertex(x[1], y[1], a[1], b[1], px, py, c, s, nx, ny, wa, wb, found)
-    found = contact_vertex(x[2], y[2], a[2], b[2], px, py, c, s, nx, ny, wa, wb, found)
-    found = contact_vertex(x[3], y[3], a[3], b[3], px, py, c, s, nx, ny, wa, wb, found)
-    found = contact_vertex(x[4], y[4], a[4], b[4], px, py, c, s, nx, ny, wa, wb, found)
-    found = contact_vertex(x[5], y[5], a[5], b[5], px, py, c, s, nx, ny, wa, wb, found)
-    found = contact_vertex(x[6], y[6], a[6], b[6], px, py, c, s, nx, ny, wa, wb, found)
-    found = contact_vertex(x[7], y[7], a[7], b[7], px, py, c, s, nx, ny, wa, wb, found)
-    found = contact_vertex(x[8], y[8], a[8], b[8], px, py, c, s, nx, ny, wa, wb, found)
-    none = found[0] == -FAR
-    demand, slide = contact_point(
-        none, F(0.5) * px, F(0.5) * py, px, py, nx, ny, wa, wb, found
-    )
+    found = contact_vertex(x[0], y[0], a[0], b[0], px, py, c, s, nx, ny, spin, found)
+    found = contact_vertex(x[1], y[1], a[1], b[1], px, py, c, s, nx, ny, spin, found)
+    found = contact_vertex(x[2], y[2], a[2], b[2], px, py, c, s, nx, ny, spin, found)
+    found = contact_vertex(x[3], y[3], a[3], b[3], px, py, c, s, nx, ny, spin, found)
+    found = contact_vertex(x[4], y[4], a[4], b[4], px, py, c, s, nx, ny, spin, found)
+    found = contact_vertex(x[5], y[5], a[5], b[5], px, py, c, s, nx, ny, spin, found)
+    found = contact_vertex(x[6], y[6], a[6], b[6], px, py, c, s, nx, ny, spin, found)
+    found = contact_vertex(x[7], y[7], a[7], b[7], px, py, c, s, nx, ny, spin, found)
+    found = contact_vertex(x[8], y[8], a[8], b[8], px, py, c, s, nx, ny, spin, found)
+    found = contact_point(found[0] == -FAR, F(0.5) * px, F(0.5) * py, nx, ny, spin, found)
+    # B turns about its own centre, at (px, py).
+    demand = found[0] + wb * (py * nx - px * ny)
+    slide = spin * found[1] + wb * (px * nx + py * ny)
     return greatest(by_a[0], by_b[0]), nx, ny, demand, slide
 
 

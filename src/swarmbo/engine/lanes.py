@@ -57,7 +57,7 @@ class World(NamedTuple):
     edge_table: Array  # the same as an array, 9 x 3
     radius: Any  # m, radius of a disc around the body
     sense_reach: Any  # m, centre distance within which a robot can be sensed
-    sensors: Array  # 7 x (x, y, cos, sin)
+    sensors: Array  # (x, y, cos, sin) x 8, the last a repetition
     front_sensors: int
     proximity: tuple[Any, Any, Any, Any]  # reach (m), linear, quadratic, noise
     ground_points: Array  # 2 x (x, y)
@@ -121,6 +121,7 @@ class Work(NamedTuple):
     old_turn: Array  # rad/s, likewise
     wall_gap: Array  # m, from the centre to the nearest wall during the tick
     reading: Array  # 7 x lanes: distance to the nearest obstacle, m
+    ray: Array  # (x, y, direction x, y, may hit?) x 8: the rays of one robot in another's frame
     floor: Array  # 3 x lanes: is it food under the two ground sensors and the centre?
     slot: Array  # lane -> place among the active lanes, or -1
     active: Array  # what the active lanes need, in blocks of 8 lanes: see cpu_physics.py
@@ -201,8 +202,12 @@ def make_world(scenario: Scenario) -> World:
         radius=F(robot.radius),
         sense_reach=F(reach + robot.radius),
         sensors=np.array(
-            [(s.x, s.y, np.cos(s.angle), np.sin(s.angle)) for s in robot.proximity_sensors], F
-        ),
+            [
+                (sensor.x, sensor.y, np.cos(sensor.angle), np.sin(sensor.angle))
+                for sensor in (*robot.proximity_sensors, robot.proximity_sensors[-1])
+            ],
+            F,
+        ).T.copy(),
         front_sensors=robot.front_sensors,
         proximity=(
             F(robot.proximity_range),
@@ -337,6 +342,7 @@ def make_work(lanes: int, neurons: int, robots: int, trials: int) -> Work:
         old_turn=aligned(lanes, F),
         wall_gap=aligned(lanes, F),
         reading=np.zeros((7, lanes), F),
+        ray=np.zeros((5, 8), F),
         floor=np.zeros((3, lanes), np.int32),
         slot=aligned(lanes, np.int32),
         active=aligned(ACTIVE_ROWS * lanes, F),
