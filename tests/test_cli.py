@@ -270,8 +270,8 @@ def test_bench_reports_the_median_and_the_spread(run: Run, monkeypatch: pytest.M
 
 
 def test_ctrl_c_stops_at_once_and_leaves_no_file(tmp_path: Path) -> None:
-    options = ("--ticks", 10_000_000, "--scores", "s.csv", "--trace", "t.parquet")
-    process = start("simulate", "example", *options, cwd=tmp_path)
+    outputs = ("--scores", tmp_path / "s.csv", "--trace", tmp_path / "t.parquet")
+    process = start("simulate", "example", "--ticks", 10_000_000, *outputs)
     deadline = time.monotonic() + 120
     while not any(tmp_path.iterdir()):  # the temporary file: the simulation runs
         assert process.poll() is None

@@ -136,7 +136,6 @@ def _look_at_walls(world, lanes, work):
 @formula
 def _look_at(world, lanes, work, i, j):
     """Let robot i's sensors see robot j."""
-    reach = world.proximity[0]
     dx = F(lanes.x[i] - lanes.x[j])
     dy = F(lanes.y[i] - lanes.y[j])
     ci = lanes.cos[i]
@@ -148,29 +147,19 @@ def _look_at(world, lanes, work, i, j):
     py = cj * dy - sj * dx
     c = ci * cj + si * sj
     s = si * cj - ci * sj
-    # Most rays miss the disc around the body, or end before it: look at all rays at once.
-    radius = world.radius
-    for k in range(8):
+    edges = world.edges
+    for k in range(world.sensors.shape[1]):  # a number unknown to the compiler: it vectorises
         sx = world.sensors[0, k]
         sy = world.sensors[1, k]
-        x = px + c * sx - s * sy
-        y = py + s * sx + c * sy
-        rx = c * world.sensors[2, k] - s * world.sensors[3, k]
-        ry = s * world.sensors[2, k] + c * world.sensors[3, k]
-        middle = F(0.5) * reach + x * rx + y * ry
-        across = x * ry - y * rx
-        work.ray[0, k] = x
-        work.ray[1, k] = y
-        work.ray[2, k] = rx
-        work.ray[3, k] = ry
-        near = (abs(across) < radius) & (abs(middle) < radius + F(0.5) * reach)
-        work.ray[4, k] = F(1) if near else F(0)
+        work.ray[k] = ray_to_body(
+            edges,
+            px + c * sx - s * sy,
+            py + s * sx + c * sy,
+            c * world.sensors[2, k] - s * world.sensors[3, k],
+            s * world.sensors[2, k] + c * world.sensors[3, k],
+        )
     for k in range(7):
-        if work.ray[4, k] > F(0):
-            distance = ray_to_body(
-                world.edge_table, work.ray[0, k], work.ray[1, k], work.ray[2, k], work.ray[3, k]
-            )
-            work.reading[k, i] = least(work.reading[k, i], distance)
+        work.reading[k, i] = least(work.reading[k, i], work.ray[k])
 
 
 @formula

@@ -17,7 +17,6 @@ F = np.float32
 U = np.uint32
 
 FAR = F(1e6)  # m, the distance to what a ray does not hit
-VERTICES = 9  # of a body; bodies with fewer repeat some
 
 # Channels of the random numbers of a robot's tick.
 PROXIMITY_NOISE = 0  # .. 6
@@ -407,24 +406,36 @@ def ray_to_walls(x, y, dx, dy, width, height):
 
 
 @formula
+def ray_to_edge(edge, x, y, dx, dy, span):
+    """Cut the stretch (enter, leave) of a ray to what lies on the inner side of an edge."""
+    nx, ny, offset = edge
+    enter, leave = span
+    speed = nx * dx + ny * dy
+    speed = speed if abs(speed) > F(1e-9) else F(1e-9)
+    distance = (offset - nx * x - ny * y) / speed
+    return (
+        greatest(enter, distance if speed < F(0) else F(-1)),
+        least(leave, FAR if speed < F(0) else distance),
+    )
+
+
+@formula
 def ray_to_body(edges, x, y, dx, dy):
     """Distance along the unit vector (dx, dy) to a body, all in the body's frame.
 
-    The ray enters the convex body where it has passed all edges that it
-    crosses inwards and none that it crosses outwards. A ray that starts
-    inside misses.
+    A ray that starts inside misses.
     """
-    enter = F(-1)
-    leave = FAR
-    for k in range(VERTICES):
-        gap = edges[k, 2] - edges[k, 0] * x - edges[k, 1] * y
-        speed = edges[k, 0] * dx + edges[k, 1] * dy
-        if speed < F(0):
-            enter = greatest(enter, gap / speed)
-        elif speed > F(0):
-            leave = least(leave, gap / speed)
-        elif gap < F(0):
-            return FAR
+    span = (F(-1), FAR)
+    span = ray_to_edge(edges[0], x, y, dx, dy, span)
+    span = ray_to_edge(edges[1], x, y, dx, dy, span)
+    span = ray_to_edge(edges[2], x, y, dx, dy, span)
+    span = ray_to_edge(edges[3], x, y, dx, dy, span)
+    span = ray_to_edge(edges[4], x, y, dx, dy, span)
+    span = ray_to_edge(edges[5], x, y, dx, dy, span)
+    span = ray_to_edge(edges[6], x, y, dx, dy, span)
+    span = ray_to_edge(edges[7], x, y, dx, dy, span)
+    span = ray_to_edge(edges[8], x, y, dx, dy, span)
+    enter, leave = span
     return enter if (enter >= F(0)) & (enter <= leave) else FAR
 
 

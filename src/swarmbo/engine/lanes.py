@@ -54,7 +54,6 @@ class World(NamedTuple):
     vertices_x: tuple[Any, ...]  # m, 9 of them
     vertices_y: tuple[Any, ...]
     edges: tuple[tuple[Any, Any, Any], ...]  # 9 outward unit normals (x, y) and offsets (m)
-    edge_table: Array  # the same as an array, 9 x 3
     radius: Any  # m, radius of a disc around the body
     sense_reach: Any  # m, centre distance within which a robot can be sensed
     sensors: Array  # (x, y, cos, sin) x 8, the last a repetition
@@ -121,7 +120,7 @@ class Work(NamedTuple):
     old_turn: Array  # rad/s, likewise
     wall_gap: Array  # m, from the centre to the nearest wall during the tick
     reading: Array  # 7 x lanes: distance to the nearest obstacle, m
-    ray: Array  # (x, y, direction x, y, may hit?) x 8: the rays of one robot in another's frame
+    ray: Array  # 8: distance of another robot along each ray, m
     floor: Array  # 3 x lanes: is it food under the two ground sensors and the centre?
     slot: Array  # lane -> place among the active lanes, or -1
     active: Array  # what the active lanes need, in blocks of 8 lanes: see cpu_physics.py
@@ -198,7 +197,6 @@ def make_world(scenario: Scenario) -> World:
         vertices_x=tuple(F(x) for x in vertices[repeat, 0]),
         vertices_y=tuple(F(y) for y in vertices[repeat, 1]),
         edges=tuple((F(nx), F(ny), F(offset)) for nx, ny, offset in edges[repeat]),
-        edge_table=edges[repeat].astype(F),
         radius=F(robot.radius),
         sense_reach=F(reach + robot.radius),
         sensors=np.array(
@@ -342,7 +340,7 @@ def make_work(lanes: int, neurons: int, robots: int, trials: int) -> Work:
         old_turn=aligned(lanes, F),
         wall_gap=aligned(lanes, F),
         reading=np.zeros((7, lanes), F),
-        ray=np.zeros((5, 8), F),
+        ray=aligned(8, F),
         floor=np.zeros((3, lanes), np.int32),
         slot=aligned(lanes, np.int32),
         active=aligned(ACTIVE_ROWS * lanes, F),
