@@ -38,11 +38,6 @@ def formula(function: Callable[..., Any]) -> Any:
     return njit(**_OPTIONS, **_NO_WRAPPERS, forceinline=True)(function)
 
 
-def phase(function: Callable[..., Any]) -> Any:
-    """A part of a kernel that is compiled by itself."""
-    return njit(**_OPTIONS, **_NO_WRAPPERS)(function)
-
-
 def kernel(function: Callable[..., Any]) -> Any:
     """A function called from Python: without the GIL, its machine code kept on disk."""
     previous = numba.config.CACHE_DIR

@@ -8,7 +8,7 @@ Who touches something goes through `cpu_physics`; what the robots perceive is in
 
 import numpy as np
 
-from swarmbo.engine.compilation import formula, kernel, phase
+from swarmbo.engine.compilation import formula, kernel
 from swarmbo.engine.cpu_physics import gather, substeps
 from swarmbo.engine.cpu_senses import any_set, near_pairs, sense
 from swarmbo.engine.formulas import SIGN_FLIP, F, U, cos_sin, free_path, tanh64, uniform
@@ -42,7 +42,9 @@ def _drive(world, lanes, work):
         lanes.vx[i] = ux
         lanes.vy[i] = uy
     for i in range(lanes.x.size):
-        turn = (lanes.right[i] * lanes.right_gain[i] - lanes.left[i] * lanes.left_gain[i]) * per_base
+        turn = (
+            lanes.right[i] * lanes.right_gain[i] - lanes.left[i] * lanes.left_gain[i]
+        ) * per_base
         work.old_turn[i] = lanes.turn[i]
         work.turned[i] = dt * lanes.turn[i] + (tick - dt) * turn
         lanes.turn[i] = turn

@@ -13,10 +13,11 @@ of the sub-step before.
 
 import numpy as np
 
-from swarmbo.engine.compilation import formula, phase
+from swarmbo.engine.compilation import formula
 from swarmbo.engine.formulas import (
     FAR,
     F,
+    I,
     body_contact,
     give,
     greatest,
@@ -29,8 +30,6 @@ from swarmbo.engine.formulas import (
     wall_velocity,
 )
 from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS, PARTNERS
-
-I = np.uint64  # noqa: E741 - an index: unsigned, so that it needs no check for being negative
 
 (
     X,  # m, at the start of the tick
@@ -88,7 +87,7 @@ _ZERO = I(0)
 _MARGIN = F(0.002)  # m, for the curvature of paths within a tick
 _DRIFT = F(0.04)  # m, from its own path that a robot may be pushed in a tick
 _SETTLING = 2  # sub-steps until the motors have taken up a new command
-_EVERY = 2  # sub-steps after which contacts between robots are solved anew, from then on
+_EVERY = 2  # sub-steps after which contacts between robots are found anew, from then on
 _SWEEPS = 8  # over the contacts, at the most
 _SETTLED = F(1e-4)  # m/s, change of an impulse that is too small to go on for
 
@@ -286,8 +285,8 @@ def _in_corner(world, active, base):
 
 
 @formula
-def _meet_one_wall(world, active, base):
-    """New velocities in a block where no robot is near two walls."""
+def _meet_nearest_wall(world, active, base):
+    """New velocities of a block by the nearest wall alone."""
     width = world.width
     height = world.height
     vertices_x = world.vertices_x
@@ -341,8 +340,8 @@ def _meet_one_wall(world, active, base):
 
 
 @formula
-def _meet_two_walls(world, active, base):
-    """New velocities in a block where a robot is near two walls.
+def _meet_corners(world, active, base):
+    """New velocities of the robots of a block that are within reach of two walls.
 
     One of the walls may do alone; else the robot is in the corner, and both
     components of its velocity are what the walls demand.
@@ -351,6 +350,7 @@ def _meet_two_walls(world, active, base):
     height = world.height
     vertices_x = world.vertices_x
     vertices_y = world.vertices_y
+    radius = world.radius
     limit = world.limit
     friction = world.wall_friction
     for i in range(base, base + _EIGHT):
@@ -363,30 +363,34 @@ def _meet_two_walls(world, active, base):
         c = active[i + COS]
         s = active[i + SIN]
         turn = active[i + TURN]
-        vx = active[i + VX]
-        vy = active[i + VY]
+        vx = active[i + QX]
+        vy = active[i + QY]
         ux = active[i + UX]
         uy = active[i + UY]
         frame = (side_x * c, -side_x * s, s, c)
         demand_x, slide_x = wall_contact(vertices_x, vertices_y, frame, gap_x, side_x * turn)
         frame = (side_y * s, side_y * c, c, -s)
         demand_y, slide_y = wall_contact(vertices_x, vertices_y, frame, gap_y, -side_y * turn)
-        ax, ay = wall_velocity(
-            side_x * vx, vy, side_x * ux, uy, demand_x, slide_x, friction, limit
-        )
-        by, bx = wall_velocity(
-            side_y * vy, vx, side_y * uy, ux, demand_y, slide_y, friction, limit
-        )
-        active[i + DEMAND_X] = demand_x
-        active[i + SLIDE_X] = slide_x
-        active[i + DEMAND_Y] = demand_y
-        active[i + SLIDE_Y] = slide_y
+        ax, ay = wall_velocity(side_x * vx, vy, side_x * ux, uy, demand_x, slide_x, friction, limit)
+        by, bx = wall_velocity(side_y * vy, vx, side_y * uy, ux, demand_y, slide_y, friction, limit)
         x_does = side_y * ay >= demand_y
         y_does = (side_x * bx >= demand_x) & (not x_does)
         new_x = bx if y_does else side_x * ax
         new_y = ay if x_does else side_y * demand_y
-        active[i + VX] = new_x
-        active[i + VY] = side_y * by if y_does else new_y
+        new_y = side_y * by if y_does else new_y
+        corner = (gap_x < radius) & (gap_y < radius)
+        kept_demand_x = active[i + DEMAND_X]
+        kept_demand_y = active[i + DEMAND_Y]
+        kept_slide_x = active[i + SLIDE_X]
+        kept_slide_y = active[i + SLIDE_Y]
+        kept_x = active[i + VX]
+        kept_y = active[i + VY]
+        active[i + DEMAND_X] = demand_x if corner else kept_demand_x
+        active[i + DEMAND_Y] = demand_y if corner else kept_demand_y
+        active[i + SLIDE_X] = slide_x if corner else kept_slide_x
+        active[i + SLIDE_Y] = slide_y if corner else kept_slide_y
+        active[i + VX] = new_x if corner else kept_x
+        active[i + VY] = new_y if corner else kept_y
 
 
 # --- robots against robots ---------------------------------------------------------------------
@@ -464,7 +468,7 @@ def _first_impulse(active, a, b, nx, ny, demand, limit):
 
 @formula
 def _collect_pairs(world, work, pairs, end):
-    """List the contacts between robots; also, whether others may follow in the next sub-step."""
+    """List the contacts between robots."""
     active = work.active
     for base in range(_ZERO, end, _BLOCK):
         for i in range(base, base + _EIGHT):
@@ -473,22 +477,17 @@ def _collect_pairs(world, work, pairs, end):
     for base in range(_ZERO, I((pairs + 7) // 8) * _PAIR_BLOCK, _PAIR_BLOCK):
         _hold_against(world, work, base)
     contacts = 0
-    soon = False
     for pair in range(pairs):
         p = _pair_index(pair)
         a = I(work.pair_place[pair, 0])
         b = I(work.pair_place[pair, 1])
+        if work.pair[p + P_SEPARATION] > F(0):
+            work.pair_touched[pair] = 0
+            continue
         ca = active[a + COS]
         sa = active[a + SIN]
         nx = ca * work.pair[p + P_NORMAL_X] - sa * work.pair[p + P_NORMAL_Y]
         ny = sa * work.pair[p + P_NORMAL_X] + ca * work.pair[p + P_NORMAL_Y]
-        if work.pair[p + P_SEPARATION] > F(0):
-            work.pair_touched[pair] = 0
-            closing = world.radius * (abs(active[a + TURN]) + abs(active[b + TURN])) - (
-                nx * (active[a + VX] - active[b + VX]) + ny * (active[a + VY] - active[b + VY])
-            )
-            soon |= work.pair[p + P_SEPARATION] < world.dt * closing
-            continue
         demand = work.pair[p + P_DEMAND]
         if work.pair_touched[pair] != 0:
             cn = nx * work.pair_impulse[pair, 0] + ny * work.pair_impulse[pair, 1]
@@ -503,7 +502,7 @@ def _collect_pairs(world, work, pairs, end):
         active[a + CROWDED] = F(1)
         active[b + CROWDED] = F(1)
         contacts += 1
-    return contacts, soon
+    return contacts
 
 
 @formula
@@ -699,21 +698,19 @@ def substeps(world, lanes, work, count, at_walls, pairs):
     active = work.active
     end = I((count + 7) // 8) * _BLOCK
     wall_end = I((at_walls + 7) // 8) * _BLOCK
-    soon = True
     for substep in range(world.substeps):
         for base in range(_ZERO, end, _BLOCK):
             _move(active, base, world.dt)
             if substep == 0:
                 _turn_as_commanded(world, active, base)
         for base in range(_ZERO, wall_end, _BLOCK):
+            _meet_nearest_wall(world, active, base)
             if _in_corner(world, active, base) > 0:
-                _meet_two_walls(world, active, base)
-            else:
-                _meet_one_wall(world, active, base)
+                _meet_corners(world, active, base)
         for base in range(wall_end, end, _BLOCK):
             _run_freely(world, active, base)
-        if substep <= _SETTLING or soon or (substep - _SETTLING) % _EVERY == 0:
-            pair_contacts, soon = _collect_pairs(world, work, pairs, end)
+        if substep <= _SETTLING or (substep - _SETTLING) % _EVERY == 0:
+            pair_contacts = _collect_pairs(world, work, pairs, end)
             if pair_contacts > 0:
                 contacts = _collect_walls(world, work, count, pair_contacts)
                 _solve_contacts(world, work, contacts, pair_contacts)

@@ -2,24 +2,28 @@
 
 import numpy as np
 
-from swarmbo.engine.compilation import formula, phase
+from swarmbo.engine.compilation import formula
 from swarmbo.engine.formulas import (
     GROUND_FAULT,
     GROUND_NOISE,
     PROXIMITY_FAULT,
     PROXIMITY_NOISE,
     F,
+    I,
     clamp,
     greatest,
-    least,
     proximity_value,
     ray_to_body,
     ray_to_walls,
     tick_word,
     uniform,
 )
+from swarmbo.engine.lanes import VIEW_ROWS
 from swarmbo.world.disturbance import SENSOR_FAULTS
 
+# One robot in another's frame, and what its sensors see of it, in blocks of 8 as in cpu_physics.
+X, Y, COS, SIN, DISTANCE = (I(8 * row) for row in range(5))
+_BLOCK = I(8 * VIEW_ROWS)
 _ALL_PAIRS = 24  # robots up to which comparing all pairs beats a grid
 _MIN = np.int32(SENSOR_FAULTS.index("min"))
 _MAX = np.int32(SENSOR_FAULTS.index("max"))
@@ -102,6 +106,7 @@ def _grid_pairs(world, lanes, work):
 
 @formula
 def near_pairs(world, lanes, work):
+    """List the lanes within each other's sensing reach in `work.near`; return their number."""
     if world.robots <= _ALL_PAIRS:
         return _all_pairs(world, lanes, work)
     return _grid_pairs(world, lanes, work)
@@ -116,10 +121,10 @@ def _look_at_walls(world, lanes, work):
     width = world.width
     height = world.height
     for k in range(7):
-        sx = world.sensors[0, k]
-        sy = world.sensors[1, k]
-        sc = world.sensors[2, k]
-        ss = world.sensors[3, k]
+        sx = world.sensors[k, 0]
+        sy = world.sensors[k, 1]
+        sc = world.sensors[k, 2]
+        ss = world.sensors[k, 3]
         for i in range(lanes.x.size):
             c = lanes.cos[i]
             s = lanes.sin[i]
@@ -134,32 +139,56 @@ def _look_at_walls(world, lanes, work):
 
 
 @formula
-def _look_at(world, lanes, work, i, j):
-    """Let robot i's sensors see robot j."""
+def _view(lanes, work, i, j, number):
+    """Write robot i's pose in robot j's frame as the view of that number."""
     dx = F(lanes.x[i] - lanes.x[j])
     dy = F(lanes.y[i] - lanes.y[j])
     ci = lanes.cos[i]
     si = lanes.sin[i]
     cj = lanes.cos[j]
     sj = lanes.sin[j]
-    # Robot i in j's frame.
-    px = cj * dx + sj * dy
-    py = cj * dy - sj * dx
-    c = ci * cj + si * sj
-    s = si * cj - ci * sj
+    p = I(number // 8) * _BLOCK + I(number % 8)
+    work.viewer[number] = i
+    work.sight[p + X] = cj * dx + sj * dy
+    work.sight[p + Y] = cj * dy - sj * dx
+    work.sight[p + COS] = ci * cj + si * sj
+    work.sight[p + SIN] = si * cj - ci * sj
+
+
+@formula
+def _look_at_robots(world, lanes, work, near):
+    """Distance of the proximity sensors to other robots, eight views at a time."""
+    sight = work.sight
     edges = world.edges
-    for k in range(world.sensors.shape[1]):  # a number unknown to the compiler: it vectorises
-        sx = world.sensors[0, k]
-        sy = world.sensors[1, k]
-        work.ray[k] = ray_to_body(
-            edges,
-            px + c * sx - s * sy,
-            py + s * sx + c * sy,
-            c * world.sensors[2, k] - s * world.sensors[3, k],
-            s * world.sensors[2, k] + c * world.sensors[3, k],
-        )
-    for k in range(7):
-        work.reading[k, i] = least(work.reading[k, i], work.ray[k])
+    for index in range(near):
+        i = work.near[index, 0]
+        j = work.near[index, 1]
+        _view(lanes, work, i, j, 2 * index)
+        _view(lanes, work, j, i, 2 * index + 1)
+    for base in range(I(0), I((2 * near + 7) // 8) * _BLOCK, _BLOCK):
+        for k in range(7):
+            sx = world.sensors[k, 0]
+            sy = world.sensors[k, 1]
+            sc = world.sensors[k, 2]
+            ss = world.sensors[k, 3]
+            row = DISTANCE + I(8 * k)
+            for p in range(base, base + I(8)):
+                c = sight[p + COS]
+                s = sight[p + SIN]
+                sight[p + row] = ray_to_body(
+                    edges,
+                    sight[p + X] + c * sx - s * sy,
+                    sight[p + Y] + s * sx + c * sy,
+                    c * sc - s * ss,
+                    s * sc + c * ss,
+                )
+    for number in range(2 * near):
+        i = work.viewer[number]
+        p = I(number // 8) * _BLOCK + I(number % 8)
+        for k in range(7):
+            distance = sight[p + DISTANCE + I(8 * k)]
+            if distance < work.reading[k, i]:
+                work.reading[k, i] = distance
 
 
 @formula
@@ -265,12 +294,11 @@ def any_set(codes):
 
 @formula
 def sense(world, lanes, work, near, tick):
+    """Set the networks' inputs at the robots' present poses."""
     for i in range(lanes.x.size):
         work.word[i] = tick_word(lanes.key0[i], lanes.key1[i], tick)
     _look_at_walls(world, lanes, work)
-    for index in range(near):
-        _look_at(world, lanes, work, work.near[index, 0], work.near[index, 1])
-        _look_at(world, lanes, work, work.near[index, 1], work.near[index, 0])
+    _look_at_robots(world, lanes, work, near)
     _read_proximity(world, lanes, work)
     if any_set(lanes.proximity_fault):
         _break_proximity(world, lanes, work)
@@ -280,5 +308,3 @@ def sense(world, lanes, work, near, tick):
         _break_ground(world, lanes, work)
     for i in range(lanes.x.size):
         lanes.inputs[9, i] = 1.0
-
-

@@ -15,6 +15,7 @@ from swarmbo.engine.compilation import formula
 
 F = np.float32
 U = np.uint32
+I = np.uint64  # noqa: E741 - an index: unsigned, so that it needs no check for being negative
 
 FAR = F(1e6)  # m, the distance to what a ray does not hit
 

@@ -24,6 +24,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 WIDTH = 8  # float32 numbers in a vector register of AVX2
 ACTIVE_ROWS = 31  # numbers per active lane, see cpu_physics.py
 PAIR_ROWS = 11  # numbers per pair that may touch, likewise
+VIEW_ROWS = 11  # numbers per pair of robots of which one may sense the other, see cpu_senses.py
 PARTNERS = 6  # contacts with other robots that a robot remembers
 HUGE_WEIGHT = 1e300
 GAIN = 5.0  # of the weighted sum in a neuron
@@ -56,7 +57,7 @@ class World(NamedTuple):
     edges: tuple[tuple[Any, Any, Any], ...]  # 9 outward unit normals (x, y) and offsets (m)
     radius: Any  # m, radius of a disc around the body
     sense_reach: Any  # m, centre distance within which a robot can be sensed
-    sensors: Array  # (x, y, cos, sin) x 8, the last a repetition
+    sensors: Array  # 7 x (x, y, cos, sin)
     front_sensors: int
     proximity: tuple[Any, Any, Any, Any]  # reach (m), linear, quadratic, noise
     ground_points: Array  # 2 x (x, y)
@@ -120,7 +121,8 @@ class Work(NamedTuple):
     old_turn: Array  # rad/s, likewise
     wall_gap: Array  # m, from the centre to the nearest wall during the tick
     reading: Array  # 7 x lanes: distance to the nearest obstacle, m
-    ray: Array  # 8: distance of another robot along each ray, m
+    viewer: Array  # views: the lane that looks
+    sight: Array  # what it sees of another robot, in blocks of 8: see cpu_senses.py
     floor: Array  # 3 x lanes: is it food under the two ground sensors and the centre?
     slot: Array  # lane -> place among the active lanes, or -1
     active: Array  # what the active lanes need, in blocks of 8 lanes: see cpu_physics.py
@@ -140,7 +142,7 @@ class Work(NamedTuple):
 def aligned(count: int, kind: type) -> Array:
     """Zeros that begin at a multiple of 64 bytes, so that no vector straddles cache lines."""
     size = np.dtype(kind).itemsize
-    room = np.zeros(count + 64 // size, kind)
+    room: Array = np.zeros(count + 64 // size, kind)
     start = -room.ctypes.data % 64 // size
     return room[start : start + count]
 
@@ -200,12 +202,8 @@ def make_world(scenario: Scenario) -> World:
         radius=F(robot.radius),
         sense_reach=F(reach + robot.radius),
         sensors=np.array(
-            [
-                (sensor.x, sensor.y, np.cos(sensor.angle), np.sin(sensor.angle))
-                for sensor in (*robot.proximity_sensors, robot.proximity_sensors[-1])
-            ],
-            F,
-        ).T.copy(),
+            [(s.x, s.y, np.cos(s.angle), np.sin(s.angle)) for s in robot.proximity_sensors], F
+        ),
         front_sensors=robot.front_sensors,
         proximity=(
             F(robot.proximity_range),
@@ -340,7 +338,8 @@ def make_work(lanes: int, neurons: int, robots: int, trials: int) -> Work:
         old_turn=aligned(lanes, F),
         wall_gap=aligned(lanes, F),
         reading=np.zeros((7, lanes), F),
-        ray=aligned(8, F),
+        viewer=np.zeros(2 * pairs, np.int32),
+        sight=aligned(VIEW_ROWS * (2 * pairs + WIDTH), F),
         floor=np.zeros((3, lanes), np.int32),
         slot=aligned(lanes, np.int32),
         active=aligned(ACTIVE_ROWS * lanes, F),

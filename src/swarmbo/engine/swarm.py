@@ -52,7 +52,9 @@ class Swarm:
         team = tuple(team)
         robots, trials = self.scenario.robots, self.scenario.trials
         if len(team) != robots:
-            raise InputError(f"the team names {len(team)} controllers; give {robots}, one per robot")
+            raise InputError(
+                f"the team names {len(team)} controllers; give {robots}, one per robot"
+            )
         rows = layout.rows_needed(team)
         old = self._lanes.values
         if rows > len(old) or not self._team:
