@@ -22,11 +22,11 @@ from swarmbo.controller.network import Controller, load_controllers
 from swarmbo.world.arena import ARENAS
 from swarmbo.world.disturbance import from_json
 from swarmbo.world.robot import THYMIO
-from swarmbo.world.scenario import Scenario
+from swarmbo.world.scenario import Scenario, replicate_noise_key
 
 RECORDINGS = Path(__file__).parent / "data" / "argos"
 KNIFE_EDGES = ("headon_offset5cm", "two_push_one_reverse")  # a corner slips to either side
-NOISE_KEY = 1  # any: the recordings' own noise is unknown
+NOISE_KEY = replicate_noise_key(1)  # that of `swarmbo simulate`; the recordings' is unknown
 HBD = ("uniformity", "centre_distance", "coverage")
 PROXIMITY = [f"p{number}" for number in range(7)]
 INPUTS = [f"in{number}" for number in range(10)]
