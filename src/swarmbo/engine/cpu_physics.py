@@ -62,6 +62,7 @@ from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS, PARTNERS
     WALL_X_T,
     WALL_Y_N,
     WALL_Y_T,
+    CORNER,  # of the first in a block: how many of it may meet two walls in this tick
     LANE,  # its number
 ) = (I(8 * row) for row in range(ACTIVE_ROWS))
 
@@ -86,8 +87,6 @@ _EIGHT = I(8)
 _ZERO = I(0)
 _MARGIN = F(0.002)  # m, for the curvature of paths within a tick
 _DRIFT = F(0.04)  # m, from its own path that a robot may be pushed in a tick
-_SETTLING = 2  # sub-steps until the motors have taken up a new command
-_EVERY = 2  # sub-steps after which contacts between robots are found anew, from then on
 _SWEEPS = 8  # over the contacts, at the most
 _SETTLED = F(1e-4)  # m/s, change of an impulse that is too small to go on for
 
@@ -257,6 +256,7 @@ def _move(active, base, dt):
         active[i + SIN] = s * active[i + STEP_COS] + c * active[i + STEP_SIN]
         active[i + QX] = active[i + VX]
         active[i + QY] = active[i + VY]
+        active[i + CROWDED] = F(0)
 
 
 @formula
@@ -270,16 +270,16 @@ def _run_freely(world, active, base):
 
 @formula
 def _in_corner(world, active, base):
-    """How many robots of a block are within reach of two walls."""
+    """How many robots of a block may come within reach of two walls in this tick."""
     width = world.width
     height = world.height
-    radius = world.radius
+    reach = world.radius + _DRIFT
     corners = np.int32(0)
     for i in range(base, base + _EIGHT):
-        x = active[i + X] + active[i + DX]
-        y = active[i + Y] + active[i + DY]
-        near_x = least(x, width - x) < radius
-        near_y = least(y, height - y) < radius
+        x = active[i + X]
+        y = active[i + Y]
+        near_x = least(x, width - x) < reach
+        near_y = least(y, height - y) < reach
         corners += np.int32(1) if near_x & near_y else np.int32(0)
     return corners
 
@@ -467,12 +467,9 @@ def _first_impulse(active, a, b, nx, ny, demand, limit):
 
 
 @formula
-def _collect_pairs(world, work, pairs, end):
+def _collect_pairs(world, work, pairs):
     """List the contacts between robots."""
     active = work.active
-    for base in range(_ZERO, end, _BLOCK):
-        for i in range(base, base + _EIGHT):
-            active[i + CROWDED] = F(0)
     _relate(work, pairs)
     for base in range(_ZERO, I((pairs + 7) // 8) * _PAIR_BLOCK, _PAIR_BLOCK):
         _hold_against(world, work, base)
@@ -680,24 +677,13 @@ def _turn_as_commanded(world, active, base):
 
 
 @formula
-def _keep_pushing(active, base):
-    """Crowded robots keep the velocity that their contacts gave them."""
-    for i in range(base, base + _EIGHT):
-        crowded = active[i + CROWDED] > F(0)
-        qx = active[i + QX]
-        qy = active[i + QY]
-        vx = active[i + VX]
-        vy = active[i + VY]
-        active[i + VX] = qx if crowded else vx
-        active[i + VY] = qy if crowded else vy
-
-
-@formula
 def substeps(world, lanes, work, count, at_walls, pairs):
     """Move the active lanes through the sub-steps of a tick."""
     active = work.active
     end = I((count + 7) // 8) * _BLOCK
     wall_end = I((at_walls + 7) // 8) * _BLOCK
+    for base in range(_ZERO, wall_end, _BLOCK):
+        active[base + CORNER] = F(_in_corner(world, active, base))
     for substep in range(world.substeps):
         for base in range(_ZERO, end, _BLOCK):
             _move(active, base, world.dt)
@@ -705,18 +691,15 @@ def substeps(world, lanes, work, count, at_walls, pairs):
                 _turn_as_commanded(world, active, base)
         for base in range(_ZERO, wall_end, _BLOCK):
             _meet_nearest_wall(world, active, base)
-            if _in_corner(world, active, base) > 0:
+        for base in range(_ZERO, wall_end, _BLOCK):
+            if active[base + CORNER] > F(0):
                 _meet_corners(world, active, base)
         for base in range(wall_end, end, _BLOCK):
             _run_freely(world, active, base)
-        if substep <= _SETTLING or (substep - _SETTLING) % _EVERY == 0:
-            pair_contacts = _collect_pairs(world, work, pairs, end)
-            if pair_contacts > 0:
-                contacts = _collect_walls(world, work, count, pair_contacts)
-                _solve_contacts(world, work, contacts, pair_contacts)
-        else:
-            for base in range(_ZERO, end, _BLOCK):
-                _keep_pushing(active, base)
+        pair_contacts = _collect_pairs(world, work, pairs)
+        if pair_contacts > 0:
+            contacts = _collect_walls(world, work, count, pair_contacts)
+            _solve_contacts(world, work, contacts, pair_contacts)
     for number in range(count):
         p = _place(number)
         i = I(active[p + LANE])

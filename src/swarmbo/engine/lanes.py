@@ -22,7 +22,7 @@ F = np.float32
 Array = np.ndarray[Any, np.dtype[Any]]
 
 WIDTH = 8  # float32 numbers in a vector register of AVX2
-ACTIVE_ROWS = 31  # numbers per active lane, see cpu_physics.py
+ACTIVE_ROWS = 32  # numbers per active lane, see cpu_physics.py
 PAIR_ROWS = 11  # numbers per pair that may touch, likewise
 VIEW_ROWS = 11  # numbers per pair of robots of which one may sense the other, see cpu_senses.py
 PARTNERS = 6  # contacts with other robots that a robot remembers
