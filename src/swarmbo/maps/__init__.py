@@ -1,0 +1,1 @@
+"""The maps that come with swarmbo: files NAME.map, loaded by name."""
