@@ -1,13 +1,15 @@
 """How the engine's functions are compiled, and where the machine code is kept.
 
 Numba's own cache does not notice when a *called* function changes in another
-file. So the cache folder is named after the contents of all the engine's
-sources: a new version of swarmbo never meets machine code of an old one.
+file. So the cache folder is named after the contents of all sources with
+kernels that call each other, the engine's and the controllers': a new version
+of swarmbo never meets machine code of an old one.
 """
 
 import hashlib
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +29,32 @@ def cache_folder() -> Path:
     if base is None:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         base = str(Path(home) / "swarmbo")
+    return Path(base) / f"kernels-{_digest()}"
+
+
+@cache
+def _digest() -> str:
+    """What the sources are called together."""
+    home = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=8)
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
-    return Path(base) / f"kernels-{digest.hexdigest()}"
+    for folder in (home, home.parent / "controller"):
+        for source in sorted(folder.glob("*.py")):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()
 
 
 def formula(function: Callable[..., Any]) -> Any:
     """A function inlined wherever it is called, so that loops over lanes vectorise."""
     return njit(**_OPTIONS, **_NO_WRAPPERS, forceinline=True)(function)
+
+
+def exact(function: Callable[..., Any]) -> Any:
+    """A function that kernels call, whose arithmetic rounds as it is written, on any processor.
+
+    That of formulas and kernels may be rearranged for speed.
+    """
+    options = _OPTIONS | {"fastmath": False}
+    return njit(**options, **_NO_WRAPPERS)(function)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -49,5 +68,5 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def is_cached() -> bool:
-    """Whether the kernels' machine code is on disk already, so that nothing will be compiled."""
-    return any(cache_folder().rglob("*.nbi"))
+    """Whether the simulator's machine code is on disk already, so that it need not be compiled."""
+    return any(cache_folder().rglob("cpu.advance*.nbi"))

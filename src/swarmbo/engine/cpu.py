@@ -15,6 +15,7 @@ from swarmbo.engine.formulas import SIGN_FLIP, F, U, cos_sin, free_path, tanh64,
 from swarmbo.world.disturbance import MAD
 
 _MAD = np.int32(MAD)
+_FAR = 1e9  # m, farther than any robot
 
 
 # --- moving ------------------------------------------------------------------------------------
@@ -53,9 +54,9 @@ def _drive(world, lanes, work):
 @formula
 def _physics(world, lanes, work, near):
     """The tick's displacements of the lanes that may touch something."""
-    count, at_walls, pairs = gather(world, lanes, work, near)
+    count, in_corners, at_walls, pairs = gather(world, lanes, work, near)
     if count > 0:
-        substeps(world, lanes, work, count, at_walls, pairs)
+        substeps(world, lanes, work, count, in_corners, at_walls, pairs)
 
 
 @formula
@@ -165,6 +166,59 @@ def _count_visits(world, lanes, work):
             lane += 1
 
 
+@formula
+def _measure(world, lanes, work):
+    """Add this tick's FEATURES and their squares to the sums; see lanes.py."""
+    trials = np.uint32(world.trials)
+    robots = np.uint32(world.robots)
+    feature, nearest, features = work.feature, work.nearest, lanes.features
+    width, height = np.float64(world.width), np.float64(world.height)
+    cx, cy = 0.5 * width, 0.5 * height
+    for k in range(feature.shape[0]):
+        for trial in range(trials):
+            feature[k, trial] = 0.0
+    for robot in range(robots):
+        for trial in range(trials):
+            i = np.uint32(robot * trials + trial)
+            turned = np.float64(work.turned[i])
+            cos, sin = cos_sin(lanes.heading[i] - turned)
+            feature[0, trial] += np.float64(work.path_x[i] * cos + work.path_y[i] * sin)
+            feature[1, trial] += turned
+            x, y = lanes.x[i], lanes.y[i]
+            feature[2, trial] += 0.25 * (
+                np.sqrt(x * x + (y - cy) * (y - cy))
+                + np.sqrt((x - width) * (x - width) + (y - cy) * (y - cy))
+                + np.sqrt((x - cx) * (x - cx) + y * y)
+                + np.sqrt((x - cx) * (x - cx) + (y - height) * (y - height))
+            )
+            nearest[i] = _FAR
+    for a in range(robots):
+        times = 1.0 if a == 0 else 2.0
+        for b in range(a + np.uint32(1), robots):
+            for trial in range(trials):
+                i = np.uint32(a * trials + trial)
+                j = np.uint32(b * trials + trial)
+                dx = lanes.x[i] - lanes.x[j]
+                dy = lanes.y[i] - lanes.y[j]
+                distance = np.sqrt(dx * dx + dy * dy)
+                feature[3, trial] += 2.0 * distance
+                feature[5, trial] += times * distance
+                nearest[i] = min(nearest[i], distance)
+                nearest[j] = min(nearest[j], distance)
+    if robots > 1:
+        for robot in range(robots):
+            for trial in range(trials):
+                feature[4, trial] += nearest[np.uint32(robot * trials + trial)]
+    per_robot = 1.0 / world.robots
+    per_pair = per_robot / max(1, world.robots - 1)
+    for k in range(feature.shape[0]):
+        scale = per_pair if k == 3 or k == 5 else per_robot
+        for trial in range(trials):
+            value = scale * feature[k, trial]
+            features[k, trial] += value
+            features[k + feature.shape[0], trial] += value * value
+
+
 # --- a job -------------------------------------------------------------------------------------
 
 
@@ -184,3 +238,5 @@ def advance(world, lanes, brains, work, tick, ticks):
             _override(world, lanes, work)
         _forage(world, lanes, work)
         _count_visits(world, lanes, work)
+        if lanes.features.shape[1] > 0:
+            _measure(world, lanes, work)

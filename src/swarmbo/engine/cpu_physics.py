@@ -18,18 +18,20 @@ from swarmbo.engine.formulas import (
     FAR,
     F,
     I,
-    body_contact,
+    contact_error,
+    facing_contact,
     give,
     greatest,
     impulse_step,
     least,
     motor,
     pull,
+    sector,
     small_turn,
     wall_contact,
     wall_velocity,
 )
-from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS, PARTNERS
+from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS, PARTNERS, SECTORS
 
 (
     X,  # m, at the start of the tick
@@ -54,7 +56,6 @@ from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS, PARTNERS
     QX,  # m/s, velocity with the contacts' impulses but without the motor's
     QY,
     CROWDED,  # 1 when another robot touches it: solved by sweeps
-    PUSHED,  # the sweep that pushed it last
     HOLD,  # of a crowded robot's motor, see formulas.pull
     PULL_X,
     PULL_Y,
@@ -62,7 +63,6 @@ from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS, PARTNERS
     WALL_X_T,
     WALL_Y_N,
     WALL_Y_T,
-    CORNER,  # of the first in a block: how many of it may meet two walls in this tick
     LANE,  # its number
 ) = (I(8 * row) for row in range(ACTIVE_ROWS))
 
@@ -79,7 +79,9 @@ from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS, PARTNERS
     P_NORMAL_Y,
     P_DEMAND,  # m/s
     P_SLIDE,
-) = (I(8 * row) for row in range(PAIR_ROWS))
+    P_FACING_A,  # 30 rows: six edges and six vertices of A that face B, see lanes.World
+) = (I(8 * row) for row in range(12))
+P_FACING_B = P_FACING_A + I(8 * 30)
 
 _BLOCK = I(8 * ACTIVE_ROWS)
 _PAIR_BLOCK = I(8 * PAIR_ROWS)
@@ -88,7 +90,7 @@ _ZERO = I(0)
 _MARGIN = F(0.002)  # m, for the curvature of paths within a tick
 _DRIFT = F(0.04)  # m, from its own path that a robot may be pushed in a tick
 _SWEEPS = 12  # over the contacts, at the most
-_SETTLED = F(3e-5)  # m/s, change of an impulse that is too small to go on for
+_SETTLED = F(2e-5)  # m/s, error of a contact's velocity that may remain
 
 
 @formula
@@ -205,6 +207,7 @@ def gather(world, lanes, work, near):
         gap_x = least(least(x, end_x), width - greatest(x, end_x))
         gap_y = least(least(y, end_y), height - greatest(y, end_y))
         work.wall_gap[i] = least(gap_x, gap_y)
+        work.corner_gap[i] = greatest(gap_x, gap_y)
     pairs = 0
     for index in range(near):
         i = work.near[index, 0]
@@ -219,11 +222,17 @@ def gather(world, lanes, work, near):
             # Pushed, they may leave their paths.
             work.wall_gap[i] -= _DRIFT
             work.wall_gap[j] -= _DRIFT
+            work.corner_gap[i] -= _DRIFT
+            work.corner_gap[j] -= _DRIFT
             work.pair_place[pairs, 0] = i
             work.pair_place[pairs, 1] = j
             pairs += 1
-    # Those at walls come first, so that the blocks after them need not look for walls.
+    # Those in corners come first, then those at walls: the blocks after them need not look there.
     count = 0
+    for i in range(world.robots * world.trials):
+        if work.corner_gap[i] < reach:
+            count = _activate(world, lanes, work, i, count)
+    in_corners = count
     for i in range(world.robots * world.trials):
         if work.wall_gap[i] < reach:
             count = _activate(world, lanes, work, i, count)
@@ -234,6 +243,9 @@ def gather(world, lanes, work, near):
     _fill_up(world, work.active, count)
     for pair in range(pairs):
         _recall(lanes, work, pair)
+        _face_each_other(
+            world, lanes, work, pair, work.pair_place[pair, 0], work.pair_place[pair, 1]
+        )
         a = work.slot[work.pair_place[pair, 0]]
         b = work.slot[work.pair_place[pair, 1]]
         work.pair_place[pair, 0] = a
@@ -241,7 +253,7 @@ def gather(world, lanes, work, near):
         p = _pair_index(pair)
         work.pair[p + P_TURN_A] = work.active[I(a) + TURN]
         work.pair[p + P_TURN_B] = work.active[I(b) + TURN]
-    return count, at_walls, pairs
+    return count, in_corners, at_walls, pairs
 
 
 @formula
@@ -266,22 +278,6 @@ def _run_freely(world, active, base):
         vx, vy = motor(active[i + VX], active[i + VY], active[i + UX], active[i + UY], limit)
         active[i + VX] = vx
         active[i + VY] = vy
-
-
-@formula
-def _in_corner(world, active, base):
-    """How many robots of a block may come within reach of two walls in this tick."""
-    width = world.width
-    height = world.height
-    reach = world.radius + _DRIFT
-    corners = np.int32(0)
-    for i in range(base, base + _EIGHT):
-        x = active[i + X]
-        y = active[i + Y]
-        near_x = least(x, width - x) < reach
-        near_y = least(y, height - y) < reach
-        corners += np.int32(1) if near_x & near_y else np.int32(0)
-    return corners
 
 
 @formula
@@ -341,7 +337,7 @@ def _meet_nearest_wall(world, active, base):
 
 @formula
 def _meet_corners(world, active, base):
-    """New velocities of the robots of a block that are within reach of two walls.
+    """New velocities of a block by both walls that are near.
 
     One of the walls may do alone; else the robot is in the corner, and both
     components of its velocity are what the walls demand.
@@ -350,7 +346,6 @@ def _meet_corners(world, active, base):
     height = world.height
     vertices_x = world.vertices_x
     vertices_y = world.vertices_y
-    radius = world.radius
     limit = world.limit
     friction = world.wall_friction
     for i in range(base, base + _EIGHT):
@@ -363,8 +358,8 @@ def _meet_corners(world, active, base):
         c = active[i + COS]
         s = active[i + SIN]
         turn = active[i + TURN]
-        vx = active[i + QX]
-        vy = active[i + QY]
+        vx = active[i + VX]
+        vy = active[i + VY]
         ux = active[i + UX]
         uy = active[i + UY]
         frame = (side_x * c, -side_x * s, s, c)
@@ -378,19 +373,12 @@ def _meet_corners(world, active, base):
         new_x = bx if y_does else side_x * ax
         new_y = ay if x_does else side_y * demand_y
         new_y = side_y * by if y_does else new_y
-        corner = (gap_x < radius) & (gap_y < radius)
-        kept_demand_x = active[i + DEMAND_X]
-        kept_demand_y = active[i + DEMAND_Y]
-        kept_slide_x = active[i + SLIDE_X]
-        kept_slide_y = active[i + SLIDE_Y]
-        kept_x = active[i + VX]
-        kept_y = active[i + VY]
-        active[i + DEMAND_X] = demand_x if corner else kept_demand_x
-        active[i + DEMAND_Y] = demand_y if corner else kept_demand_y
-        active[i + SLIDE_X] = slide_x if corner else kept_slide_x
-        active[i + SLIDE_Y] = slide_y if corner else kept_slide_y
-        active[i + VX] = new_x if corner else kept_x
-        active[i + VY] = new_y if corner else kept_y
+        active[i + DEMAND_X] = demand_x
+        active[i + DEMAND_Y] = demand_y
+        active[i + SLIDE_X] = slide_x
+        active[i + SLIDE_Y] = slide_y
+        active[i + VX] = new_x
+        active[i + VY] = new_y
 
 
 # --- robots against robots ---------------------------------------------------------------------
@@ -417,17 +405,70 @@ def _relate(work, pairs):
 
 
 @formula
-def _hold_against(world, work, base):
+def _face_each_other(world, lanes, work, pair, i, j):
+    """Choose the edges and vertices of two lanes that face each other in this tick."""
+    half = F(0.5)
+    dx = F(lanes.x[j] - lanes.x[i]) + half * (work.path_x[j] - work.path_x[i])
+    dy = F(lanes.y[j] - lanes.y[i]) + half * (work.path_y[j] - work.path_y[i])
+    p = _pair_index(pair)
+    for side in range(2):
+        lane = j if side else i
+        turn = half * work.turned[lane]
+        c = lanes.cos[lane] - turn * lanes.sin[lane]
+        s = lanes.sin[lane] + turn * lanes.cos[lane]
+        way = sector(c * dx + s * dy, c * dy - s * dx)
+        number = I(way * F(SECTORS / 4)) & I(SECTORS - 1)
+        row = p + (P_FACING_B if side else P_FACING_A)
+        for k in range(30):
+            work.pair[row + I(8 * k)] = world.facing[number, k]
+        dx = -dx
+        dy = -dy
+
+
+@formula
+def _facing_edge(pair, row):
+    return pair[row], pair[row + I(8)], pair[row + I(16)]
+
+
+@formula
+def _facing_edges(pair, row):
+    return (
+        _facing_edge(pair, row),
+        _facing_edge(pair, row + I(24)),
+        _facing_edge(pair, row + I(48)),
+        _facing_edge(pair, row + I(72)),
+        _facing_edge(pair, row + I(96)),
+        _facing_edge(pair, row + I(120)),
+    )
+
+
+@formula
+def _six(pair, row):
+    return (
+        pair[row],
+        pair[row + I(8)],
+        pair[row + I(16)],
+        pair[row + I(24)],
+        pair[row + I(32)],
+        pair[row + I(40)],
+    )
+
+
+@formula
+def _facing_points(pair, row):
+    return _six(pair, row + I(144)), _six(pair, row + I(192))
+
+
+@formula
+def _hold_against(work, base):
     """Find the contacts of a block of pairs."""
     pair = work.pair
-    vertices_x = world.vertices_x
-    vertices_y = world.vertices_y
-    edges = world.edges
     for i in range(base, base + _EIGHT):
-        separation, nx, ny, demand, slide = body_contact(
-            vertices_x,
-            vertices_y,
-            edges,
+        separation, nx, ny, demand, slide = facing_contact(
+            _facing_edges(pair, i + P_FACING_A),
+            _facing_points(pair, i + P_FACING_A),
+            _facing_edges(pair, i + P_FACING_B),
+            _facing_points(pair, i + P_FACING_B),
             pair[i + P_X],
             pair[i + P_Y],
             pair[i + P_COS],
@@ -470,9 +511,8 @@ def _first_impulse(active, a, b, nx, ny, demand, limit):
 def _collect_pairs(world, work, pairs):
     """List the contacts between robots."""
     active = work.active
-    _relate(work, pairs)
     for base in range(_ZERO, I((pairs + 7) // 8) * _PAIR_BLOCK, _PAIR_BLOCK):
-        _hold_against(world, work, base)
+        _hold_against(work, base)
     contacts = 0
     for pair in range(pairs):
         p = _pair_index(pair)
@@ -570,8 +610,37 @@ def _give(active, p, nx, ny):
 
 
 @formula
+def _gaps(work, k, a, b, is_pair):
+    """Demanded minus present velocity of contact k along its normal and its tangent."""
+    active = work.active
+    nx = work.contact[k, 0]
+    ny = work.contact[k, 1]
+    vx = active[a + VX]
+    vy = active[a + VY]
+    if is_pair:
+        vx -= active[b + VX]
+        vy -= active[b + VY]
+    return work.contact[k, 2] - (vx * nx + vy * ny), -work.contact[k, 3] - (vy * nx - vx * ny)
+
+
+@formula
+def _unsettled(work, first, last, is_pair, count):
+    """Add the contacts whose velocities are wrong to the `count` that are listed already."""
+    for k in range(I(first), I(last)):
+        a = I(work.contact_place[k, 0])
+        b = I(work.contact_place[k, 1]) if is_pair else a
+        gap_n, gap_t = _gaps(work, k, a, b, is_pair)
+        error = contact_error(
+            gap_n, gap_t, work.contact[k, 4], work.contact[k, 5], work.contact[k, 6]
+        )
+        work.todo[count] = k
+        count += I(error > _SETTLED)
+    return count
+
+
+@formula
 def _solve_one(world, work, k, is_pair):
-    """One Newton step for contact k; returns by how much its impulse changed."""
+    """One Newton step for contact k, as if the impulses of the others were right."""
     active = work.active
     limit = world.limit
     a = I(work.contact_place[k, 0])
@@ -580,18 +649,13 @@ def _solve_one(world, work, k, is_pair):
     ny = work.contact[k, 1]
     cn = work.contact[k, 5]
     ct = work.contact[k, 6]
-    vx = active[a + VX]
-    vy = active[a + VY]
     nn, nt, tt = _give(active, a, nx, ny)
     if is_pair:
-        vx -= active[b + VX]
-        vy -= active[b + VY]
         b_nn, b_nt, b_tt = _give(active, b, nx, ny)
         nn += b_nn
         nt += b_nt
         tt += b_tt
-    gap_n = work.contact[k, 2] - (vx * nx + vy * ny)
-    gap_t = -work.contact[k, 3] - (vy * nx - vx * ny)
+    gap_n, gap_t = _gaps(work, k, a, b, is_pair)
     new_n, new_t = impulse_step(gap_n, gap_t, nn, nt, tt, work.contact[k, 4], cn, ct)
     work.contact[k, 5] = new_n
     work.contact[k, 6] = new_t
@@ -600,28 +664,6 @@ def _solve_one(world, work, k, is_pair):
     if is_pair:
         _push(active, b, nx, ny, cn - new_n, ct - new_t)
         _answer(active, b, limit)
-    return greatest(abs(new_n - cn), abs(new_t - ct))
-
-
-@formula
-def _sweep(world, work, first, last, is_pair, sweep):
-    """One round over contacts: a Newton step each, as if the others' impulses were right.
-
-    After the first round only those are looked at whose robots were pushed
-    since the round before. Returns whether anything changed.
-    """
-    active = work.active
-    changed = False
-    for k in range(first, last):
-        a = I(work.contact_place[k, 0])
-        b = I(work.contact_place[k, 1]) if is_pair else a
-        if greatest(active[a + PUSHED], active[b + PUSHED]) < sweep - F(1):
-            continue
-        if _solve_one(world, work, k, is_pair) > _SETTLED:
-            changed = True
-            active[a + PUSHED] = sweep
-            active[b + PUSHED] = sweep
-    return changed
 
 
 @formula
@@ -641,12 +683,15 @@ def _solve_contacts(world, work, contacts, pair_contacts):
         for side in range(2):
             p = I(work.contact_place[k, side])
             _answer(active, p, limit)
-            active[p + PUSHED] = F(0)
-    for sweep in range(1, _SWEEPS + 1):
-        changed = _sweep(world, work, 0, pair_contacts, True, F(sweep))
-        changed |= _sweep(world, work, pair_contacts, contacts, False, F(sweep))
-        if not changed:
+    for _ in range(_SWEEPS):
+        pair_end = _unsettled(work, 0, pair_contacts, True, _ZERO)
+        end = _unsettled(work, pair_contacts, contacts, False, pair_end)
+        if end == _ZERO:
             break
+        for index in range(pair_end):
+            _solve_one(world, work, I(work.todo[index]), True)
+        for index in range(pair_end, end):
+            _solve_one(world, work, I(work.todo[index]), False)
     for k in range(contacts):
         a = I(work.contact_place[k, 0])
         nx = work.contact[k, 0]
@@ -677,23 +722,23 @@ def _turn_as_commanded(world, active, base):
 
 
 @formula
-def substeps(world, lanes, work, count, at_walls, pairs):
+def substeps(world, lanes, work, count, in_corners, at_walls, pairs):
     """Move the active lanes through the sub-steps of a tick."""
     active = work.active
     end = I((count + 7) // 8) * _BLOCK
     wall_end = I((at_walls + 7) // 8) * _BLOCK
-    for base in range(_ZERO, wall_end, _BLOCK):
-        active[base + CORNER] = F(_in_corner(world, active, base))
+    corner_end = I((in_corners + 7) // 8) * _BLOCK
     for substep in range(world.substeps):
         for base in range(_ZERO, end, _BLOCK):
             _move(active, base, world.dt)
             if substep == 0:
                 _turn_as_commanded(world, active, base)
-        for base in range(_ZERO, wall_end, _BLOCK):
+        # Well before they are needed: a vector cannot be loaded until its parts are all stored.
+        _relate(work, pairs)
+        for base in range(_ZERO, corner_end, _BLOCK):
+            _meet_corners(world, active, base)
+        for base in range(corner_end, wall_end, _BLOCK):
             _meet_nearest_wall(world, active, base)
-        for base in range(_ZERO, wall_end, _BLOCK):
-            if active[base + CORNER] > F(0):
-                _meet_corners(world, active, base)
         for base in range(wall_end, end, _BLOCK):
             _run_freely(world, active, base)
         pair_contacts = _collect_pairs(world, work, pairs)

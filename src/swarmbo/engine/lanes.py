@@ -7,27 +7,39 @@ nothing.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from swarmbo.controller.genomes import Genomes
 from swarmbo.controller.network import INPUTS, OUTPUTS, Controller
 from swarmbo.engine.compilation import kernel
 from swarmbo.engine.formulas import tick_word, uniform
 from swarmbo.streams import Stream
 from swarmbo.world.disturbance import MAD, Effects
+from swarmbo.world.robot import Robot
 from swarmbo.world.scenario import Scenario
 
 F = np.float32
 Array = np.ndarray[Any, np.dtype[Any]]
 
 WIDTH = 8  # float32 numbers in a vector register of AVX2
-ACTIVE_ROWS = 32  # numbers per active lane, see cpu_physics.py
-PAIR_ROWS = 11  # numbers per pair that may touch, likewise
+ACTIVE_ROWS = 30  # numbers per active lane, see cpu_physics.py
+PAIR_ROWS = 71  # numbers per pair that may touch, likewise
 VIEW_ROWS = 11  # numbers per pair of robots of which one may sense the other, see cpu_senses.py
+SECTORS = 64  # directions that are told apart when looking for what faces another robot
 PARTNERS = 6  # contacts with other robots that a robot remembers
 HUGE_WEIGHT = 1e300
 GAIN = 5.0  # of the weighted sum in a neuron
+FEATURES = (  # of a trial's robots, in every tick
+    "advance",  # m along the heading before the tick, mean over the robots
+    "turn",  # rad, mean over the robots
+    "wall_distance",  # m, mean over the robots of that to the middles of the four walls
+    "pair_distance",  # m, mean over the pairs of robots; 0 when there is one robot, as below
+    "nearest_distance",  # m, mean over the robots of that to the nearest other one
+    "uneven_pair_distance",  # m, mean over robots i = 0, 1, ... and j = 1, ...: i = j gives zeros
+)
 
 
 class World(NamedTuple):
@@ -55,6 +67,7 @@ class World(NamedTuple):
     vertices_x: tuple[Any, ...]  # m, 9 of them
     vertices_y: tuple[Any, ...]
     edges: tuple[tuple[Any, Any, Any], ...]  # 9 outward unit normals (x, y) and offsets (m)
+    facing: Array  # sectors x 30: six edges and six vertices that face that way
     radius: Any  # m, radius of a disc around the body
     sense_reach: Any  # m, centre distance within which a robot can be sensed
     sensors: Array  # 7 x (x, y, cos, sin)
@@ -94,6 +107,7 @@ class Lanes(NamedTuple):
     pair_push: Array  # lanes x 6 x 2, m/s: the impulse of that contact in the last sub-step
     wall_push: Array  # lanes x 4, m/s: of the walls across x and y, along and across the normal
     visits: Array  # trials x squares: robot-ticks spent in each
+    features: Array  # 12 x trials, float64: sums of FEATURES and of their squares; or 12 x 0
 
 
 class Brains(NamedTuple):
@@ -120,6 +134,7 @@ class Work(NamedTuple):
     old_vy: Array
     old_turn: Array  # rad/s, likewise
     wall_gap: Array  # m, from the centre to the nearest wall during the tick
+    corner_gap: Array  # m, likewise to the second nearest
     reading: Array  # 7 x lanes: distance to the nearest obstacle, m
     viewer: Array  # views: the lane that looks
     sight: Array  # what it sees of another robot, in blocks of 8: see cpu_senses.py
@@ -133,18 +148,22 @@ class Work(NamedTuple):
     pair_impulse: Array  # pairs x 2, m/s, in the arena's frame
     contact_place: Array  # contacts x 2: active lanes, the second -1 for a wall
     contact: Array  # contacts x (normal x, y; demand; slide; friction; impulse n, t), in m/s
+    todo: Array  # the contacts that a sweep looks at
     contact_pair: Array  # contact -> pair, or -1 for a wall
     cell_start: Array  # neighbour grid: robots of cell i are cell_robot[cell_start[i]:...]
     cell_robot: Array
     robot_cell: Array
+    feature: Array  # 6 x trials, float64: FEATURES of the tick
+    nearest: Array  # m, float64: distance to the nearest robot
 
 
-def aligned(count: int, kind: type) -> Array:
+def aligned(shape: int | tuple[int, ...], kind: type) -> Array:
     """Zeros that begin at a multiple of 64 bytes, so that no vector straddles cache lines."""
     size = np.dtype(kind).itemsize
+    count = int(np.prod(shape))
     room: Array = np.zeros(count + 64 // size, kind)
     start = -room.ctypes.data % 64 // size
-    return room[start : start + count]
+    return room[start : start + count].reshape(shape)
 
 
 def padded(count: int) -> int:
@@ -152,20 +171,48 @@ def padded(count: int) -> int:
     return -(-count // WIDTH) * WIDTH
 
 
-def _edges(body: Array) -> Array:
-    """Outward unit normals and offsets of a clockwise polygon, as rows (nx, ny, offset)."""
+def _outline(robot: Robot) -> tuple[Array, Array]:
+    """Nine vertices of a body, and its edges as rows (outward unit normal x, y; offset)."""
+    body = np.array(robot.body)
     along = np.roll(body, -1, axis=0) - body
-    normals = np.stack([-along[:, 1], along[:, 0]], axis=1)
+    normals = np.stack([-along[:, 1], along[:, 0]], axis=1)  # the body is clockwise
     normals /= np.hypot(normals[:, 0], normals[:, 1])[:, None]
-    return np.column_stack([normals, (normals * body).sum(axis=1)])
+    edges = np.column_stack([normals, (normals * body).sum(axis=1)])
+    repeat = np.arange(9) % len(body)  # repeated vertices and edges change nothing
+    return body[repeat], edges[repeat]
+
+
+@cache
+def _facing(robot: Robot) -> Array:
+    """The six edges and the six vertices of a body that face each way: sectors x 30.
+
+    Of all that follow each other around the body, those of which the least
+    points farthest that way.
+    """
+    vertices, edges = _outline(robot)
+    around = (np.arange(9)[:, None] + np.arange(6)) % 9
+    table = np.empty((SECTORS, 30), F)
+    for number in range(SECTORS):
+        way = _way(number + 0.5)
+        by_edge = edges[:, 0] * way.real + edges[:, 1] * way.imag
+        by_vertex = vertices[:, 0] * way.real + vertices[:, 1] * way.imag
+        first_edge = by_edge[around].min(axis=1).argmax()
+        first_vertex = by_vertex[around].min(axis=1).argmax()
+        table[number, :18] = edges[around[first_edge]].ravel()
+        table[number, 18:] = vertices[around[first_vertex]].T.ravel()
+    return table
+
+
+def _way(number: float) -> complex:
+    """The direction of a sector, see formulas.sector; not a unit vector."""
+    quarter, slope = divmod(number * 4 / SECTORS, 1)
+    return complex(1j**quarter * complex(1 - slope, slope))
 
 
 def make_world(scenario: Scenario) -> World:
     """The kernels' constants for a scenario."""
     arena, robot = scenario.arena, scenario.robot
-    repeat = np.arange(9) % len(robot.body)  # repeated vertices and edges change nothing
-    vertices = np.array(robot.body)
-    edges = _edges(vertices)
+    vertices, edges = _outline(robot)
     dt = scenario.tick / scenario.substeps
     squares_x, squares_y = arena.squares
     linear, quadratic = robot.proximity_response
@@ -196,9 +243,10 @@ def make_world(scenario: Scenario) -> World:
         per_wheel_base=F(1 / robot.wheel_base),
         wall_friction=F(robot.friction * arena.wall_friction),
         body_friction=F(robot.friction * robot.friction),
-        vertices_x=tuple(F(x) for x in vertices[repeat, 0]),
-        vertices_y=tuple(F(y) for y in vertices[repeat, 1]),
-        edges=tuple((F(nx), F(ny), F(offset)) for nx, ny, offset in edges[repeat]),
+        vertices_x=tuple(F(x) for x in vertices[:, 0]),
+        vertices_y=tuple(F(y) for y in vertices[:, 1]),
+        edges=tuple((F(nx), F(ny), F(offset)) for nx, ny, offset in edges),
+        facing=_facing(robot),
         radius=F(robot.radius),
         sense_reach=F(reach + robot.radius),
         sensors=np.array(
@@ -248,8 +296,11 @@ def noise_keys(noise_key: int, trials: int, robots: int) -> Array:
     return np.array(keys, np.uint32)
 
 
-def make_lanes(scenario: Scenario, neurons: int) -> Lanes:
-    """Lanes with room for `neurons` neurons beside the inputs; `reset_lanes` fills them."""
+def make_lanes(scenario: Scenario, neurons: int, features: bool = False) -> Lanes:
+    """Lanes with room for `neurons` neurons beside the inputs; `reset_lanes` fills them.
+
+    FEATURES are measured only if wanted.
+    """
     lanes = padded(scenario.robots * scenario.trials)
     squares_x, squares_y = scenario.arena.squares
 
@@ -270,8 +321,8 @@ def make_lanes(scenario: Scenario, neurons: int) -> Lanes:
         carrying=row(np.int32),
         items=row(np.int32),
         distance=row(np.float64),
-        inputs=np.zeros((INPUTS, lanes)),
-        values=np.zeros((neurons, lanes)),
+        inputs=aligned((INPUTS, lanes), np.float64),
+        values=aligned((neurons, lanes), np.float64),
         proximity_fault=row(np.int32),
         ground_fault=row(np.int32),
         left_gain=row(F),
@@ -281,9 +332,10 @@ def make_lanes(scenario: Scenario, neurons: int) -> Lanes:
         key0=row(np.uint32),
         key1=row(np.uint32),
         partners=np.zeros((lanes, PARTNERS), np.int32),
-        pair_push=np.zeros((lanes, PARTNERS, 2), F),
-        wall_push=np.zeros((lanes, 4), F),
+        pair_push=aligned((lanes, PARTNERS, 2), F),
+        wall_push=aligned((lanes, 4), F),
         visits=np.zeros((scenario.trials, squares_x * squares_y), np.int32),
+        features=np.zeros((2 * len(FEATURES), scenario.trials if features else 0)),
     )
 
 
@@ -329,7 +381,7 @@ def make_work(lanes: int, neurons: int, robots: int, trials: int) -> Work:
         word=aligned(lanes, np.uint32),
         x=aligned(lanes, F),
         y=aligned(lanes, F),
-        next_values=np.zeros((neurons, lanes)),
+        next_values=aligned((neurons, lanes), np.float64),
         path_x=aligned(lanes, F),
         path_y=aligned(lanes, F),
         turned=aligned(lanes, F),
@@ -337,10 +389,11 @@ def make_work(lanes: int, neurons: int, robots: int, trials: int) -> Work:
         old_vy=aligned(lanes, F),
         old_turn=aligned(lanes, F),
         wall_gap=aligned(lanes, F),
-        reading=np.zeros((7, lanes), F),
+        corner_gap=aligned(lanes, F),
+        reading=aligned((7, lanes), F),
         viewer=np.zeros(2 * pairs, np.int32),
         sight=aligned(VIEW_ROWS * (2 * pairs + WIDTH), F),
-        floor=np.zeros((3, lanes), np.int32),
+        floor=aligned((3, lanes), np.int32),
         slot=aligned(lanes, np.int32),
         active=aligned(ACTIVE_ROWS * lanes, F),
         near=np.zeros((pairs, 2), np.int32),
@@ -348,12 +401,15 @@ def make_work(lanes: int, neurons: int, robots: int, trials: int) -> Work:
         pair=aligned(PAIR_ROWS * (pairs + WIDTH), F),
         pair_touched=np.zeros(pairs, np.int32),
         pair_impulse=np.zeros((pairs, 2), F),
-        contact_place=np.zeros((contacts, 2), np.int32),
-        contact=np.zeros((contacts, 7), F),
+        contact_place=aligned((contacts, 2), np.int32),
+        contact=aligned((contacts, 8), F),
+        todo=np.zeros(contacts + 1, np.int32),
         contact_pair=np.zeros(contacts, np.int32),
         cell_start=np.zeros(cells + 1, np.int32),
         cell_robot=np.zeros(robots, np.int32),
         robot_cell=np.zeros(robots, np.int32),
+        feature=np.zeros((len(FEATURES), trials)),
+        nearest=aligned(lanes, np.float64),
     )
 
 
@@ -389,6 +445,27 @@ def make_brains(team: Sequence[Controller]) -> Brains:
         bias=np.array(bias),
         sources=np.array(sources, np.int32),
         weights=np.array(weights),
+    )
+
+
+def genome_brains(genomes: Genomes, number: int, robots: int) -> Brains:
+    """One controller of a batch that passes `check`, for all robots, as `make_brains` would."""
+    count, size = int(genomes.count[number]), OUTPUTS + int(genomes.hidden[number])
+    target, weight = genomes.target[number, :count], genomes.weight[number, :count]
+    bias = genomes.bias[number, :size].copy()
+    if max(np.abs(weight).max(initial=0), np.abs(bias).max()) > HUGE_WEIGHT:
+        return make_brains([genomes.controller(number)] * robots)
+    order = target.argsort(kind="stable")
+    ends = np.bincount(target, minlength=INPUTS + size)[INPUTS:].cumsum()
+    neurons = np.zeros((size, 2), np.int32)
+    neurons[1:, 0] = ends[:-1]
+    neurons[:, 1] = ends
+    return Brains(
+        runs=np.array([(0, robots, 0, size)], np.int32),
+        neurons=neurons,
+        bias=bias,
+        sources=genomes.source[number, :count][order].astype(np.int32),
+        weights=GAIN * weight[order],
     )
 
 

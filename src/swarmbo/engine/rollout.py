@@ -1,18 +1,23 @@
 """The one door to the engine: teams and a scenario in, scores out."""
 
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from itertools import islice
-from threading import Event, local
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, fields
+from inspect import signature
+from threading import Event, Lock
+from typing import Any
 
 import numpy as np
 
+from swarmbo.controller.genomes import Genomes
 from swarmbo.controller.network import Controller
-from swarmbo.engine.swarm import Scores, Swarm
-from swarmbo.errors import InputError
+from swarmbo.engine.swarm import Swarm
+from swarmbo.errors import InputError, short
 from swarmbo.world.scenario import Scenario
+
+DEVICES = ("auto", "cpu", "gpu")
+LAUNCH = 8192  # teams that the GPU takes at once
 
 Team = Sequence[Controller]
 
@@ -25,6 +30,8 @@ class Rollout:
     uniformity: np.ndarray  # teams x trials: how evenly the visited squares were visited
     centre_distance: np.ndarray  # teams x trials: mean distance to the centre / half the diagonal
     coverage: np.ndarray  # teams x trials: share of the arena's squares that were visited
+    # teams x trials x 12: over the ticks, means of `lanes.FEATURES`, then their standard deviations
+    features: np.ndarray | None = None
 
     @property
     def performance(self) -> np.ndarray:
@@ -37,65 +44,197 @@ def default_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def choose_device(device: str, *, robots: int = 1, features: bool = False) -> str:
+    """What "auto", "cpu" or "gpu" means here: "cpu" or "gpu".
+
+    "auto" is the GPU if there is one that runs swarms of so many robots and, if
+    wanted, measures features. InputError when a GPU is asked for and there is none.
+    """
+    if device not in DEVICES:
+        raise InputError(f"there is no device {short(device)}; name one of {', '.join(DEVICES)}")
+    if device == "cpu":
+        return "cpu"
+
+    from swarmbo.engine import gpu
+
+    reason = gpu.why_not()
+    if not reason and robots > gpu.MAX_ROBOTS:
+        reason = f"the GPU runs swarms of up to {gpu.MAX_ROBOTS} robots, not {robots}; use the CPU"
+    if not reason and features and "features" not in signature(gpu.launch).parameters:
+        reason = "the GPU does not measure the features of SDBC; use the CPU"
+    if device == "gpu" and reason:
+        raise InputError(reason)
+    return "cpu" if reason else "gpu"
+
+
 def rollout(
-    teams: Sequence[Team],
+    teams: Sequence[Team] | Genomes,
     scenario: Scenario,
     *,
     threads: int | None = None,
+    device: str = "cpu",
+    features: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Rollout:
-    """Evaluate every team in the scenario, one team per thread at a time.
+    """Evaluate every team in the scenario.
 
-    `threads` defaults to all cores; the result does not depend on it.
-    `progress` is called with the number of teams done so far.
+    A team names a controller per robot. Genomes are teams too: each controller
+    runs as a swarm of its own. `device` is "cpu", "gpu", or "auto" for the GPU
+    if there is one. The CPU runs a team per thread; `threads` defaults to all
+    cores, and the result does not depend on it. With `features` the result has
+    those on which the descriptor SDBC is built. `progress` is called with the
+    number of teams done so far.
     """
     threads = default_threads() if threads is None else threads
     if threads < 1:
         raise InputError(f"the number of threads is {threads}; give at least 1")
-    if not teams:
+    if not len(teams):
         raise InputError("there are no teams to evaluate; give at least one")
+    if isinstance(teams, Genomes):
+        teams.check()
+    if choose_device(device, robots=scenario.robots, features=features) == "gpu":
+        return _on_gpu(teams, scenario, features, progress)
+    return _on_cpu(teams, scenario, threads, features, progress)
+
+
+def _on_cpu(
+    teams: Sequence[Team] | Genomes,
+    scenario: Scenario,
+    threads: int,
+    features: bool,
+    progress: Callable[[int], None] | None,
+) -> Rollout:
     shape = (len(teams), scenario.trials)
     result = Rollout(
         items=np.zeros((*shape, scenario.robots), np.int64),
         uniformity=np.zeros(shape),
         centre_distance=np.zeros(shape),
         coverage=np.zeros(shape),
+        features=np.zeros((*shape, 12)) if features else None,
     )
     stop = Event()
-    desk = local()  # a thread keeps its swarm, so memory does not grow with the teams
+    numbers = _Numbers(len(teams))
 
-    def evaluate(number: int) -> None:
-        swarm = getattr(desk, "swarm", None)
-        if swarm is None:
-            swarm = desk.swarm = Swarm(scenario, teams[number])
-        else:
-            swarm.restart(teams[number])
-        remaining = scenario.ticks
-        while remaining > 0 and not stop.is_set():
-            step = min(remaining, swarm.ticks_per_call)
-            swarm.advance(step)
-            remaining -= step
-        scores: Scores = swarm.scores()
-        result.items[number] = scores.items
-        result.uniformity[number] = scores.uniformity
-        result.centre_distance[number] = scores.centre_distance
-        result.coverage[number] = scores.coverage
+    def work() -> None:
+        """Evaluate the teams that no other thread has taken, always with the same swarm."""
+        swarm = None
+        for number in numbers:
+            if swarm is None:
+                swarm = Swarm(scenario, _team(teams, number, scenario.robots), features=features)
+            elif isinstance(teams, Genomes):
+                swarm.restart_genome(teams, number)
+            else:
+                swarm.restart(teams[number])
+            remaining = scenario.ticks
+            while remaining > 0 and not stop.is_set():
+                step = min(remaining, swarm.ticks_per_call)
+                swarm.advance(step)
+                remaining -= step
+            if stop.is_set():
+                return
+            scores = swarm.scores()
+            result.items[number] = scores.items
+            result.uniformity[number] = scores.uniformity
+            result.centre_distance[number] = scores.centre_distance
+            result.coverage[number] = scores.coverage
+            if result.features is not None:
+                result.features[number] = scores.features
+            numbers.finish()
 
-    numbers = iter(range(len(teams)))
-    done = 0
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(min(threads, len(teams))) as pool:
         try:
-            running: set[Future[None]] = {
-                pool.submit(evaluate, number) for number in islice(numbers, 2 * threads)
-            }
+            running = {pool.submit(work) for _ in range(min(threads, len(teams)))}
             while running:
-                finished, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in finished:
+                ended, running = wait(running, timeout=0.1, return_when=FIRST_EXCEPTION)
+                for future in ended:
                     future.result()
-                    done += 1
-                running |= {pool.submit(evaluate, n) for n in islice(numbers, len(finished))}
                 if progress is not None:
-                    progress(done)
+                    progress(numbers.done)
         finally:
             stop.set()  # Ctrl-C: let the threads end within one call of the kernel
     return result
+
+
+class _Numbers:
+    """0, 1, ..., count - 1, each given to one thread only."""
+
+    def __init__(self, count: int) -> None:
+        self.done = 0  # how many are finished
+        self._numbers = iter(range(count))
+        self._lock = Lock()
+
+    def finish(self) -> None:
+        """Count one as finished."""
+        with self._lock:
+            self.done += 1
+
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            with self._lock:
+                number = next(self._numbers, None)
+            if number is None:
+                return
+            yield number
+
+
+def _team(teams: Sequence[Team] | Genomes, number: int, robots: int) -> Team:
+    if isinstance(teams, Genomes):
+        return [teams.controller(number)] * robots
+    return teams[number]
+
+
+def _on_gpu(
+    teams: Sequence[Team] | Genomes,
+    scenario: Scenario,
+    features: bool,
+    progress: Callable[[int], None] | None,
+) -> Rollout:
+    from swarmbo.engine import gpu
+
+    if isinstance(teams, Genomes):
+        genomes, table = teams, None
+    else:
+        genomes, table = _shared_genomes(teams, scenario.robots)
+    wanted: dict[str, Any] = {"features": True} if features else {}
+    parts: list[Rollout] = []
+    for first in range(0, len(teams), LAUNCH):
+        rows = slice(first, first + LAUNCH)
+        if table is None:
+            part = (
+                genomes if len(genomes) <= LAUNCH else genomes.take(np.arange(len(genomes))[rows])
+            )
+            job = gpu.Job(scenario, part)
+        else:
+            job = gpu.Job(scenario, genomes, table[rows])
+        parts += gpu.launch([job], **wanted).result()
+        if progress is not None:
+            progress(min(first + LAUNCH, len(teams)))
+    return _joined(parts)
+
+
+def _shared_genomes(teams: Sequence[Team], robots: int) -> tuple[Genomes, np.ndarray]:
+    """The controllers of all teams, each once, and the teams as numbers of them."""
+    for number, team in enumerate(teams):
+        if len(team) != robots:
+            raise InputError(
+                f"team {number} names {len(team)} controllers; give {robots}, one per robot"
+            )
+    number_of: dict[int, int] = {}
+    controllers: list[Controller] = []
+    for team in teams:
+        for controller in team:
+            if id(controller) not in number_of:
+                number_of[id(controller)] = len(controllers)
+                controllers.append(controller)
+    table = [[number_of[id(controller)] for controller in team] for team in teams]
+    return Genomes.from_controllers(controllers), np.array(table, np.int32)
+
+
+def _joined(parts: Sequence[Rollout]) -> Rollout:
+    """Rollouts one after the other."""
+
+    def column(name: str) -> Any:
+        columns = [getattr(part, name) for part in parts]
+        return None if columns[0] is None else np.concatenate(columns)
+
+    return Rollout(**{field.name: column(field.name) for field in fields(Rollout)})

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from swarmbo.controller.genomes import Genomes
 from swarmbo.controller.network import INPUTS, OUTPUTS, Controller
 from swarmbo.engine import lanes as layout
 from swarmbo.errors import InputError
@@ -23,23 +25,40 @@ class Scores:
     uniformity: np.ndarray  # trials: how evenly the visited squares were visited
     centre_distance: np.ndarray  # trials: mean distance to the centre / half the diagonal
     coverage: np.ndarray  # trials: share of the arena's squares that were visited
+    features: np.ndarray | None = None  # trials x 12: means of `lanes.FEATURES`, then deviations
+
+
+_known: "WeakKeyDictionary[Scenario, tuple[layout.World, np.ndarray]]" = WeakKeyDictionary()
+
+
+def _prepared(scenario: Scenario) -> tuple[layout.World, np.ndarray]:
+    """The constants and the noise keys of a scenario; many swarms run in the same one."""
+    found = _known.get(scenario)
+    if found is None:
+        keys = layout.noise_keys(scenario.noise_key, scenario.trials, scenario.robots)
+        found = _known[scenario] = (layout.make_world(scenario), keys)
+    return found
 
 
 class Swarm:
     """A swarm in the middle of its trials.
 
     `team` names a controller per robot; all trials have the same team. Ten
-    calls of `advance(60)` give the same bits as one of `advance(600)`.
+    calls of `advance(60)` give the same bits as one of `advance(600)`. With
+    `features` the scores have those on which the descriptor SDBC is built.
     """
 
-    def __init__(self, scenario: Scenario, team: Sequence[Controller]) -> None:
+    def __init__(
+        self, scenario: Scenario, team: Sequence[Controller], *, features: bool = False
+    ) -> None:
         self.scenario = scenario
         self.tick = 0  # ticks so far
-        self._keys = layout.noise_keys(scenario.noise_key, scenario.trials, scenario.robots)
-        self._world = layout.make_world(scenario)
-        self._lanes = layout.make_lanes(scenario, OUTPUTS)
+        self._world, self._keys = _prepared(scenario)
+        self._lanes = layout.make_lanes(scenario, OUTPUTS, features)
+        self._work = self._make_work(OUTPUTS)
         self._team: tuple[Controller, ...] = ()
-        layout.reset_lanes(self._lanes, scenario, self._keys)
+        self._start: list[tuple[np.ndarray, np.ndarray]] = []  # an array, and how it is at first
+        self.reset()
         self.team = tuple(team)
 
     @property
@@ -55,18 +74,25 @@ class Swarm:
             raise InputError(
                 f"the team names {len(team)} controllers; give {robots}, one per robot"
             )
-        rows = layout.rows_needed(team)
-        old = self._lanes.values
-        if rows > len(old) or not self._team:
-            values = np.zeros((rows, old.shape[1]))
-            values[: len(old)] = old
-            self._lanes = self._lanes._replace(values=values)
-            self._work = layout.make_work(old.shape[1], rows, robots, trials)
+        self._make_room(layout.rows_needed(team))
         for robot, (before, after) in enumerate(zip(self._team, team, strict=False)):
             if before is not after:
                 self._lanes.values[:, robot * trials : (robot + 1) * trials] = 0
         self._brains = layout.make_brains(team)
         self._team = team
+
+    def _make_room(self, rows: int) -> None:
+        """See to it that networks of so many neurons beside the inputs fit."""
+        old = self._lanes.values
+        if rows > len(old):
+            values = layout.aligned((rows, old.shape[1]), np.float64)
+            values[: len(old)] = old
+            self._lanes = self._lanes._replace(values=values)
+            self._work = self._make_work(rows)
+
+    def _make_work(self, rows: int) -> layout.Work:
+        robots, trials = self.scenario.robots, self.scenario.trials
+        return layout.make_work(self._lanes.x.size, rows, robots, trials)
 
     @property
     def disturbances(self) -> tuple[Disturbance, ...]:
@@ -76,6 +102,7 @@ class Swarm:
     @disturbances.setter
     def disturbances(self, disturbances: Iterable[Disturbance]) -> None:
         self.scenario = replace(self.scenario, disturbances=tuple(disturbances))
+        self._start.clear()
         effects = self.scenario.effects()
         layout.apply_effects(self._lanes, effects, self.scenario.trials)
         self.food = effects.food
@@ -116,14 +143,31 @@ class Swarm:
         self.team = team
         self.reset()
 
+    def restart_genome(self, genomes: Genomes, number: int) -> None:
+        """Start the trials again, all robots with this controller; `team` does not tell of it.
+
+        The genomes must have passed `check`.
+        """
+        self._make_room(OUTPUTS + int(genomes.hidden[number]))
+        self._brains = layout.genome_brains(genomes, number, self.scenario.robots)
+        self.reset()
+
     def reset(self, poses: np.ndarray | None = None, noise_key: int | None = None) -> None:
         """Start the trials again; with other poses (trials x robots x 3) or noise if given."""
         if poses is not None:
             self.scenario = replace(self.scenario, poses=poses)
+            self._start.clear()
         if noise_key is not None:
             self.scenario = replace(self.scenario, noise_key=noise_key)
             self._keys = layout.noise_keys(noise_key, self.scenario.trials, self.scenario.robots)
-        layout.reset_lanes(self._lanes, self.scenario, self._keys)
+            self._start.clear()
+        if not self._start:
+            layout.reset_lanes(self._lanes, self.scenario, self._keys)
+            arrays = self._lanes._replace(values=self._lanes.x)
+            self._start = [(array, array.copy()) for array in arrays]
+        for array, start in self._start:
+            array[...] = start
+        self._lanes.values.fill(0)
         self.tick = 0
 
     def _by_trial(self, row: np.ndarray) -> np.ndarray:
@@ -175,4 +219,12 @@ class Swarm:
             uniformity=(1 - even) - spread / 2,
             centre_distance=distance * self._world.per_half_diagonal,
             coverage=visited / visits.shape[1],
+            features=self._features(ticks),
         )
+
+    def _features(self, ticks: int) -> np.ndarray | None:
+        sums = self._lanes.features
+        if sums.shape[1] == 0:
+            return None
+        mean, square = np.split(sums / ticks, 2)
+        return np.concatenate([mean, np.sqrt(np.maximum(square - mean * mean, 0))]).T
