@@ -1,0 +1,472 @@
+"""The engine on the GPU: many jobs at once, while the caller goes on.
+
+`launch` queues the work and returns; `Pending.result` waits for it. What
+scenarios need lies on the device from one launch to the next.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from swarmbo.engine.lanes import make_world, noise_keys
+from swarmbo.engine.rollout import Rollout
+from swarmbo.errors import InputError
+from swarmbo.world.scenario import Scenario
+
+if TYPE_CHECKING:
+    from swarmbo.controller.genomes import Genomes
+
+MAX_ROBOTS = 32  # a trial's robots are lanes of one warp
+WARPS = 1  # of a block, a power of two
+SHARED = 48 * 1024  # bytes of a block
+FULL = 8  # warps of a multiprocessor that keep it busy
+TABLES = 8  # sets of scenarios that stay on the device
+ROUND = 32  # connections to which the room per genome is rounded up
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Teams to evaluate in a scenario.
+
+    `teams` has the shape teams x robots: numbers of genomes. Without it every
+    genome is a team of its own, all robots alike.
+    """
+
+    scenario: Scenario
+    genomes: "Genomes"
+    teams: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        robots, genomes = self.scenario.robots, len(self.genomes.hidden)
+        if robots > MAX_ROBOTS:
+            raise InputError(
+                f"the GPU runs swarms of up to {MAX_ROBOTS} robots, not {robots}; use the CPU"
+            )
+        if self.teams is None:
+            teams = np.repeat(np.arange(genomes, dtype=np.int32)[:, None], robots, axis=1)
+        else:
+            teams = np.asarray(self.teams, dtype=np.int32)
+            if teams.ndim != 2 or teams.shape[1] != robots:
+                raise InputError(
+                    f"teams must have the shape teams x {robots} robots, not {teams.shape}"
+                )
+            if teams.size and not (teams.min() >= 0 and teams.max() < genomes):
+                raise InputError(f"teams must name genomes 0 to {genomes - 1}")
+        if not len(teams):
+            raise InputError("there are no teams to evaluate; give at least one")
+        object.__setattr__(self, "teams", teams)
+
+
+# --- is there a GPU? ---------------------------------------------------------------------------
+
+
+def why_not() -> str:
+    """Why there is no GPU to use and how to get one, in a sentence; empty when there is one."""
+    try:
+        from swarmbo.engine.gpu_warp import cuda
+    except ImportError:
+        return 'the GPU needs numba-cuda; install it with pip install "swarmbo[gpu]"'
+    try:
+        if cuda.is_available():
+            return ""
+        reason = "no NVIDIA GPU with a working driver was found"
+    except Exception as error:  # whatever a broken driver raises
+        reason = (
+            f"the GPU does not answer ({str(error).splitlines()[0] if str(error) else error!r})"
+        )
+    return (
+        f"{reason}; on a machine with one, install NVIDIA's driver and "
+        'pip install "swarmbo[gpu]", or use the CPU'
+    )
+
+
+def available() -> bool:
+    """Whether there is a GPU to use."""
+    return not why_not()
+
+
+# --- scenarios on the device -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Scene:
+    """What the kernel needs of one scenario, on the host."""
+
+    constants: Any
+    poses: np.ndarray  # trials x robots x 3
+    keys: np.ndarray  # trials x robots x 2
+    codes: np.ndarray  # robots x (proximity fault, ground fault, software)
+    gains: np.ndarray  # robots x 2
+    food: np.ndarray  # discs x (x, y, radius^2)
+    body: np.ndarray
+    facing: np.ndarray
+    sensors: np.ndarray
+    per_half_diagonal: float
+
+
+_scenes: "WeakKeyDictionary[Scenario, _Scene]" = WeakKeyDictionary()
+
+
+def _scene(scenario: Scenario) -> _Scene:
+    scene = _scenes.get(scenario)
+    if scene is None:
+        scene = _scenes[scenario] = _make_scene(scenario)
+    return scene
+
+
+def _make_scene(scenario: Scenario) -> _Scene:
+    from swarmbo.engine.gpu_kernels import body_table, constants_of, facing_table
+
+    world = make_world(scenario)
+    effects = scenario.effects()
+    poses = scenario.poses.copy()
+    # Headings in (-pi, pi], as everywhere in the engine.
+    poses[..., 2] = -((np.pi - poses[..., 2]) % (2 * np.pi) - np.pi)
+    keys = noise_keys(scenario.noise_key, scenario.trials, scenario.robots)
+    food = world.food.copy()
+    food[:, 2] = food[:, 2] ** 2
+    return _Scene(
+        constants=constants_of(world),
+        poses=poses,
+        keys=keys.transpose(1, 0, 2),
+        codes=np.column_stack([effects.proximity, effects.ground, effects.software]),
+        gains=effects.wheel_gain,
+        food=food,
+        body=body_table(world),
+        facing=facing_table(world),
+        sensors=world.sensors,
+        per_half_diagonal=world.per_half_diagonal,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """The scenarios of a launch, on the device."""
+
+    scenarios: tuple[Scenario, ...]  # kept, so that their addresses stay theirs
+    tables: tuple[Any, ...]
+    scene: tuple[Any, ...]
+
+
+_tables: "OrderedDict[tuple[int, ...], _Table]" = OrderedDict()
+
+
+def _table(scenarios: tuple[Scenario, ...]) -> _Table:
+    key = tuple(map(id, scenarios))
+    table = _tables.get(key)
+    if table is None:
+        table = _tables[key] = _make_table(scenarios)
+        while len(_tables) > TABLES:
+            _tables.popitem(last=False)
+    _tables.move_to_end(key)
+    return table
+
+
+def _make_table(scenarios: tuple[Scenario, ...]) -> _Table:
+    from swarmbo.engine.gpu_kernels import pair_table
+    from swarmbo.engine.gpu_warp import cuda
+
+    scenes = [_scene(scenario) for scenario in scenarios]
+    robots = scenarios[0].robots
+    discs = max(1, *(len(scene.food) for scene in scenes))
+    food = np.full((len(scenes), discs, 3), -1.0)  # no point is within a negative radius^2
+    for row, scene in zip(food, scenes, strict=True):
+        row[: len(scene.food)] = scene.food
+
+    def upload(array: Any, kind: type) -> Any:
+        return cuda.to_device(np.ascontiguousarray(array, dtype=kind))
+
+    return _Table(
+        scenarios=scenarios,
+        tables=(
+            upload(pair_table(robots), np.uint32),
+            upload(scenes[0].body.ravel(), np.float32),
+            upload(scenes[0].facing, np.uint32),
+            upload(scenes[0].sensors.ravel(), np.float32),
+        ),
+        scene=(
+            upload(np.stack([scene.poses for scene in scenes]), np.float64),
+            upload(np.stack([scene.keys for scene in scenes]), np.uint32),
+            upload(np.stack([scene.codes for scene in scenes]), np.int32),
+            upload(np.stack([scene.gains for scene in scenes]), np.float32),
+            upload(food, np.float32),
+        ),
+    )
+
+
+# --- launches ----------------------------------------------------------------------------------
+
+
+class _Desk:
+    """A stream and the memory of a launch, used again by later ones."""
+
+    def __init__(self) -> None:
+        from swarmbo.engine.gpu_warp import cuda
+
+        self._cuda = cuda
+        self.stream = cuda.stream()
+        self._host: dict[str, Any] = {}
+        self._device: dict[str, Any] = {}
+
+    def host(self, name: str, shape: tuple[int, ...], kind: type) -> Any:
+        """Page-locked memory of the host, from which and to which copies run by themselves."""
+        array = self._host.get(name)
+        if array is None or array.shape != shape:
+            array = self._host[name] = self._cuda.pinned_array(shape, kind)
+        return array
+
+    def device(self, name: str, shape: tuple[int, ...], kind: type) -> tuple[Any, bool]:
+        """Memory of the device, and whether it is new."""
+        array = self._device.get(name)
+        fresh = array is None or array.shape != shape
+        if fresh:
+            array = self._device[name] = self._cuda.device_array(shape, kind)
+        return array, fresh
+
+    def upload(self, name: str, array: Any) -> Any:
+        """Queue the copy of a page-locked array to the device."""
+        there, _ = self.device(name, array.shape, array.dtype)
+        there.copy_to_device(array, stream=self.stream)
+        return there
+
+    def download(self, name: str, array: Any) -> Any:
+        """Queue the copy of a device array to page-locked memory."""
+        here = self.host(name, array.shape, array.dtype)
+        array.copy_to_host(here, stream=self.stream)
+        return here
+
+
+_idle: list[_Desk] = []
+
+
+@dataclass
+class _Part:
+    """One kernel launch: jobs whose scenarios differ only in poses, faults, food and noise."""
+
+    numbers: list[int]  # of the jobs
+    jobs: list[Job]
+    desk: _Desk
+    results: dict[str, Any] = field(default_factory=dict)
+    poses: Any = None
+
+
+class Pending:
+    """Work under way on the GPU."""
+
+    def __init__(self, parts: list[_Part], jobs: int) -> None:
+        self._parts = parts
+        self._jobs = jobs
+        self._rollouts: list[Rollout] | None = None
+        self._poses: list[np.ndarray] = []
+
+    def result(self) -> list[Rollout]:
+        """The scores, a `Rollout` per job; waits for them."""
+        if self._rollouts is None:
+            rollouts: dict[int, Rollout] = {}
+            for part in self._parts:
+                part.desk.stream.synchronize()
+                rollouts |= dict(zip(part.numbers, _rollouts(part), strict=True))
+            self._rollouts = [rollouts[number] for number in range(self._jobs)]
+            self._release()
+        return self._rollouts
+
+    def poses(self) -> list[np.ndarray]:
+        """The poses after the last tick, teams x trials x robots x 3 per job; before `result`."""
+        poses: dict[int, np.ndarray] = {}
+        for part in self._parts:
+            part.desk.stream.synchronize()
+            everything = part.poses.copy_to_host()
+            for number, job, rows in zip(part.numbers, part.jobs, _rows(part.jobs), strict=True):
+                shape = (-1, job.scenario.trials, job.scenario.robots, 3)
+                poses[number] = everything[rows].reshape(shape)
+        return [poses[number] for number in range(self._jobs)]
+
+    def _release(self) -> None:
+        for part in self._parts:
+            _idle.append(part.desk)
+        self._parts = []
+
+
+def _rows(jobs: Sequence[Job]) -> list[slice]:
+    """The rows of each job among all trials of a launch."""
+    ends = np.cumsum([len(_teams(job)) * job.scenario.trials for job in jobs])
+    return [slice(int(a), int(b)) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def _teams(job: Job) -> np.ndarray:
+    assert job.teams is not None
+    return job.teams
+
+
+def _rollouts(part: _Part) -> list[Rollout]:
+    results = part.results
+    rollouts = []
+    for job, rows in zip(part.jobs, _rows(part.jobs), strict=True):
+        scenario = job.scenario
+        shape = (len(_teams(job)), scenario.trials)
+        squares_x, squares_y = scenario.arena.squares
+        distance = results["distance"][rows] * _scene(scenario).per_half_diagonal
+        rollouts.append(
+            Rollout(
+                items=results["items"][rows].reshape(*shape, scenario.robots).astype(np.int64),
+                uniformity=results["uniformity"][rows].reshape(shape).copy(),
+                centre_distance=distance.reshape(shape),
+                coverage=results["visited"][rows].reshape(shape) / (squares_x * squares_y),
+            )
+        )
+    return rollouts
+
+
+def launch(jobs: Sequence[Job], *, packing: int | None = None) -> Pending:
+    """Begin to evaluate the jobs; returns once the work is queued.
+
+    Jobs whose arena, robot, number of trials and ticks agree share a kernel
+    launch. `packing` is the number of trials in a warp, by default as few as
+    fill the GPU.
+    """
+    reason = why_not()
+    if reason:
+        raise InputError(reason)
+    groups: dict[Any, list[int]] = {}
+    for number, job in enumerate(jobs):
+        scenario = job.scenario
+        key = (_scene(scenario).constants, scenario.trials, scenario.ticks)
+        groups.setdefault(key, []).append(number)
+    parts = [
+        _launch(numbers, [jobs[number] for number in numbers], packing)
+        for numbers in groups.values()
+    ]
+    return Pending(parts, len(jobs))
+
+
+def _packing(robots: int, trials: int) -> int:
+    """How many trials a warp gets: as few as fill the GPU."""
+    from swarmbo.engine.gpu_warp import LANES, SIMULATED, cuda
+
+    most = LANES // robots
+    if SIMULATED:
+        return most
+    warps = FULL * cuda.get_current_device().MULTIPROCESSOR_COUNT
+    return min(most, -(-trials // warps))
+
+
+def _launch(numbers: list[int], jobs: list[Job], packing: int | None) -> _Part:
+    from swarmbo.engine import gpu_kernels as kernels
+    from swarmbo.engine.gpu_warp import LANES, SIMULATED
+
+    desk = _idle.pop() if _idle else _Desk()
+    stream = desk.stream
+    scenario = jobs[0].scenario
+    robots, trials, ticks = scenario.robots, scenario.trials, scenario.ticks
+    scenarios = tuple(dict.fromkeys(job.scenario for job in jobs))
+    table = _table(scenarios)
+    teams = sum(len(_teams(job)) for job in jobs)
+    total = teams * trials
+
+    brain, hidden, first_genome = _send_genomes(desk, jobs)
+    scenario_of = desk.host("scenario_of", (teams,), np.int32)
+    genome_of = desk.host("genome_of", (teams, robots), np.int32)
+    place = 0
+    number_of = {scenario: number for number, scenario in enumerate(scenarios)}
+    for job in jobs:
+        end = place + len(_teams(job))
+        scenario_of[place:end] = number_of[job.scenario]
+        genome_of[place:end] = _teams(job)
+        genome_of[place:end] += first_genome[id(job.genomes)]
+        place = end
+    which = (desk.upload("scenario_of", scenario_of), desk.upload("genome_of", genome_of))
+
+    constants = _scene(scenario).constants
+    squares = constants.squares_x * constants.squares_y
+    visits, fresh = desk.device("visits", (total, squares), np.int32)
+    if fresh:
+        kernels.clear[total, LANES, stream](visits)
+    items, _ = desk.device("items", (total, robots), np.int32)
+    distances, _ = desk.device("distances", (total, robots), np.float64)
+    poses, _ = desk.device("poses", (total, robots, 3), np.float64)
+    uniformity, _ = desk.device("uniformity", (total,), np.float64)
+    visited, _ = desk.device("visited", (total,), np.int32)
+    distance, _ = desk.device("distance", (total,), np.float64)
+
+    packing = min(_packing(robots, total) if packing is None else packing, LANES // robots)
+    rows = kernels.ROWS + hidden
+    warps = 1 if SIMULATED else WARPS
+    while warps > 1 and warps * kernels.shared_bytes(robots, rows) > SHARED:
+        warps //= 2
+    kernel = kernels.simulation(constants, warps)
+    kernel[-(-total // (packing * warps)), LANES * warps, stream, rows * LANES * warps * 4](
+        ticks,
+        trials,
+        packing,
+        total,
+        rows,
+        which,
+        table.tables,
+        table.scene,
+        brain,
+        (visits, items, distances, poses),
+    )
+    kernels.score[total, LANES, stream](
+        visits, distances, float(ticks * robots), uniformity, visited, distance
+    )
+    results = {
+        "items": desk.download("items", items),
+        "uniformity": desk.download("uniformity", uniformity),
+        "visited": desk.download("visited", visited),
+        "distance": desk.download("distance", distance),
+    }
+    return _Part(numbers, jobs, desk, results, poses)
+
+
+def _send_genomes(desk: _Desk, jobs: list[Job]) -> tuple[tuple[Any, ...], int, dict[int, int]]:
+    """Queue the upload and sorting of all genomes.
+
+    Returns the brains on the device, the largest number of hidden neurons, and
+    the number of the first genome of each batch, by the batch's id.
+    """
+    from swarmbo.engine import gpu_kernels as kernels
+
+    batches = list({id(job.genomes): job.genomes for job in jobs}.values())
+    count = sum(len(batch.hidden) for batch in batches)
+    hidden = max(1, *(int(batch.hidden.max(initial=0)) for batch in batches))
+    longest = max(1, *(int(batch.count.max(initial=0)) for batch in batches))
+    longest = -(-longest // ROUND) * ROUND
+    neurons = 2 + -(-hidden // 8) * 8
+    if neurons > kernels.MAX_NEURONS:
+        neurons = kernels.MAX_NEURONS
+    parts = {
+        "hidden": ((count,), np.int32),
+        "count": ((count,), np.int32),
+        "bias": ((count, neurons), np.float64),
+        "source": ((count, longest), np.uint8),
+        "target": ((count, longest), np.uint8),
+        "weight": ((count, longest), np.float64),
+    }
+    sent = []
+    for name, (shape, kind) in parts.items():
+        array = desk.host(name, shape, kind)
+        place = 0
+        for batch in batches:
+            rows = getattr(batch, name)
+            end = place + len(rows)
+            if rows.ndim == 1:
+                array[place:end] = rows
+            else:
+                columns = min(shape[1], rows.shape[1])
+                array[place:end, :columns] = rows[:, :columns]
+            place = end
+        sent.append(desk.upload(name, array))
+    brain = (
+        desk.device("neurons_of", (count,), np.int32)[0],
+        desk.device("starts", (count, neurons + 1), np.int32)[0],
+        desk.device("sorted_bias", (count, neurons), np.float64)[0],
+        desk.device("sources", (count, longest), np.uint8)[0],
+        desk.device("weights", (count, longest), np.float64)[0],
+    )
+    kernels.pack[-(-count // 64), 64, desk.stream](tuple(sent), brain)
+    first = np.cumsum([0] + [len(batch.hidden) for batch in batches])
+    return brain, hidden, {id(batch): int(n) for batch, n in zip(batches, first, strict=False)}

@@ -1,0 +1,661 @@
+"""The engine's kernels on the GPU: a warp runs some trials from the first tick to the last.
+
+A lane is a robot. `gpu_physics` holds what happens at contact. The warps of a
+block have nothing to do with each other, but begin each tick together: what
+slows a warp down is to fetch the code, and so they fetch the same.
+"""
+
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import float32, float64, int32, uint32
+
+from swarmbo.engine.cpu_senses import _MAX, _MIN, _RANDOM
+from swarmbo.engine.gpu_physics import (
+    AROUND,
+    BODY_ROWS,
+    CLOSE,
+    CONTACT_ROWS,
+    COS,
+    COUNTERS,
+    CROWDED,
+    DRIFT,
+    FLAG_ROWS,
+    MARGIN,
+    MEMORY_ROWS,
+    NEAR,
+    PATH_X,
+    PATH_Y,
+    PUSH_X,
+    ROBOT_ROWS,
+    SIN,
+    TURN,
+    UNTOUCHED,
+    WALL_X_N,
+    X,
+    Y,
+    lanes_of,
+    may_touch,
+    pair_entry,
+    substeps,
+)
+from swarmbo.engine.gpu_warp import (
+    LANES,
+    J,
+    U,
+    add_to,
+    cuda,
+    device,
+    kernel,
+    lower_to,
+    meet,
+    on,
+    sync,
+)
+from swarmbo.engine.lanes import GAIN, HUGE_WEIGHT, SECTORS, World
+from swarmbo.world.disturbance import HEALTHY, MAD, STUCK
+
+F = np.float32
+D = np.float64
+MIN, MAX, RANDOM = J(_MIN), J(_MAX), J(_RANDOM)
+MAX_NEURONS = 66  # outputs and hidden ones
+INPUTS = 10
+ROWS = 9  # inputs that are not constant
+SENSORS = 7
+MAX_REGISTERS = 80  # of a thread
+UNSEEN = J(2**31 - 1)
+PER_METRE = F(2.0**30)  # of distances as integers
+
+
+class Constants(NamedTuple):
+    """What a kernel is compiled for: numbers of arena and robot, as in `lanes.World`."""
+
+    robots: int
+    width: Any
+    height: Any
+    nest_depth: float
+    greys: tuple[Any, Any, Any]
+    centre: tuple[Any, Any]
+    per_square: float
+    squares_x: int
+    squares_y: int
+    dt: Any
+    substeps: int
+    limit: Any
+    max_speed: Any
+    per_wheel_base: Any
+    wall_friction: Any
+    body_friction: Any
+    vertices_x: tuple[Any, ...]
+    vertices_y: tuple[Any, ...]
+    edges: tuple[tuple[Any, Any, Any], ...]
+    radius: Any
+    sense_reach: Any
+    front_sensors: int
+    proximity: tuple[Any, Any, Any, Any]
+    ground_points: tuple[tuple[Any, ...], ...]
+    ground_noise: Any
+    sectors: int
+
+
+class Shared(NamedTuple):
+    """What the lanes of a warp share."""
+
+    robots: Any  # see gpu_physics, as are all up to `body`
+    flags: Any
+    contacts: Any
+    entries: Any  # of the contacts
+    colours: Any  # per trial, that occur among its contacts
+    counters: Any
+    memory: Any
+    near: Any  # pairs within each other's sensing reach
+    close: Any  # those that may touch in this tick
+    windows: Any  # and what of them faces the other: first edge and vertex of A, of B
+    body: Any
+    facing: Any  # sector -> first edge and first vertex that face that way
+    scratch: Any
+    lanes: Any  # 32; not told to the compiler, which else makes copies of loops by strides of it
+
+
+def constants_of(world: World) -> Constants:
+    """The constants of a world."""
+    named = {name: getattr(world, name) for name in Constants._fields if hasattr(world, name)}
+    points = tuple(tuple(F(x) for x in row) for row in world.ground_points)
+    return Constants(**named | {"ground_points": points, "sectors": SECTORS})
+
+
+def body_table(world: World) -> np.ndarray:
+    """The rows that `gpu_physics` names: edges and vertices, one and a half times around."""
+    rows = np.column_stack([*np.transpose(world.edges), world.vertices_x, world.vertices_y]).T
+    return rows[:, np.arange(AROUND) % 9]
+
+
+def facing_table(world: World) -> np.ndarray:
+    """Per sector, the first of the edges and 16 times the first of the vertices facing that way."""
+    around = np.arange(9)[:, None] + np.arange(6)
+    edges = np.array(world.edges, F)[around % 9].reshape(9, 18)
+    vertices = np.array([world.vertices_x, world.vertices_y], F).T[around % 9]
+    points = vertices.transpose(0, 2, 1).reshape(9, 12)
+    first_edge = (world.facing[:, None, :18] == edges).all(axis=2).argmax(axis=1)
+    first_vertex = (world.facing[:, None, 18:] == points).all(axis=2).argmax(axis=1)
+    return first_edge | first_vertex << 4
+
+
+def pair_table(robots: int) -> np.ndarray:
+    """The pairs of a trial: A, B << 5 and colour << 10. Pairs of a colour share no robot."""
+    a, b = np.triu_indices(robots, 1)
+    if robots % 2:
+        colour = (a + b) % robots
+    else:  # as in a tournament: the last one meets the others in turn
+        rounds = max(1, robots - 1)
+        colour = np.where(b == robots - 1, 2 * a, a + b) % rounds
+    return np.append(a | b << 5 | colour << 10, 0)
+
+
+def shared_bytes(robots: int, rows: int) -> int:
+    """Shared memory of a warp, with some to spare, when it has so many rows in `values`."""
+    pairs = robots * (robots - 1) // 2 * (LANES // robots)
+    return 5500 + 20 * pairs + 4 * LANES * rows
+
+
+# --- senses ------------------------------------------------------------------------------------
+
+
+@device
+def near_pairs(world, shared, table, pairs, t):
+    """List the pairs within each other's sensing reach."""
+    per_trial = world.robots * (world.robots - 1) // 2
+    reach2 = world.sense_reach * world.sense_reach
+    robots = shared.robots
+    q = t
+    while q < U(pairs):
+        slot = U(q // U(per_trial))
+        begin = slot * U(world.robots)
+        code = table[q - slot * U(per_trial)]
+        a = begin + (code & U(31))
+        b = begin + ((code >> U(5)) & U(31))
+        dx = robots[X, b] - robots[X, a]
+        dy = robots[Y, b] - robots[Y, a]
+        if dx * dx + dy * dy < reach2:
+            k = U(add_to(shared.counters, NEAR, J(1)))
+            shared.near[k] = pair_entry(a, b, code >> U(10), q)
+        q = U(q + shared.lanes)
+
+
+@device
+def look_at_robots(world, shared, sensors, readings, count, t, first):
+    """Distance of proximity sensors to other robots, a lane per pair, viewer and sensor."""
+    robots = shared.robots
+    task = t
+    while task < U(count * J(14)):
+        number = U(U(task) // U(14))
+        rest = U(U(task) - number * U(14))
+        a, b = lanes_of(shared.near[number])
+        swaps = rest >= U(7)
+        i = b if swaps else a
+        j = a if swaps else b
+        k = rest - U(7) if swaps else rest
+        dx = robots[X, i] - robots[X, j]
+        dy = robots[Y, i] - robots[Y, j]
+        ci = robots[COS, i]
+        si = robots[SIN, i]
+        cj = robots[COS, j]
+        sj = robots[SIN, j]
+        c = ci * cj + si * sj
+        s = si * cj - ci * sj
+        sx = sensors[k, U(0)]
+        sy = sensors[k, U(1)]
+        sc = sensors[k, U(2)]
+        ss = sensors[k, U(3)]
+        distance = on.ray_to_body(
+            world.edges,
+            cj * dx + sj * dy + c * sx - s * sy,
+            cj * dy - sj * dx + s * sx + c * sy,
+            c * sc - s * ss,
+            s * sc + c * ss,
+        )
+        if distance <= world.proximity[0]:
+            lower_to(readings, first + k * U(LANES) + i, J(distance * PER_METRE))
+        task = U(task + shared.lanes)
+
+
+@device
+def proximity_input(world, sensor, k, pose, seen, word, fault):
+    """The network's input of one proximity sensor at the robot's pose."""
+    sx, sy, sc, ss = sensor
+    x, y, c, s = pose
+    reach, linear, quadratic, noise = world.proximity
+    distance = on.ray_to_walls(
+        x + c * sx - s * sy,
+        y + s * sx + c * sy,
+        c * sc - s * ss,
+        s * sc + c * ss,
+        world.width,
+        world.height,
+    )
+    if seen != UNSEEN:
+        distance = on.least(distance, F(seen) * F(1 / PER_METRE))
+    value = on.proximity_value(distance, reach, linear, quadratic)
+    value += noise * (F(2) * on.uniform(word, on.PROXIMITY_NOISE + k) - F(1))
+    result = F(1) - F(2) * on.clamp(value, F(0), F(1))
+    if k < world.front_sensors and fault != J(0):
+        if fault == MIN:
+            result = F(1)
+        elif fault == MAX:
+            result = F(-1)
+        elif fault == RANDOM:
+            result = F(1) - F(2) * on.uniform(word, on.PROXIMITY_FAULT + k)
+    return result
+
+
+@device
+def ground_input(world, point, k, pose, is_food, word, fault):
+    """The network's input of one ground sensor."""
+    nest, food, floor = world.greys
+    sx, sy = point
+    x, _, c, s = pose
+    grey = food if is_food else floor
+    grey = nest if x + c * sx - s * sy < F(world.nest_depth) else grey
+    grey += world.ground_noise * (F(2) * on.uniform(word, on.GROUND_NOISE + k) - F(1))
+    if fault != J(0):
+        if fault == MIN:
+            grey = F(0)
+        elif fault == MAX:
+            grey = F(255)
+        elif fault == RANDOM:
+            grey = F(255) * on.uniform(word, on.GROUND_FAULT + k)
+    return on.clamp(grey * F(2 / 255) - F(1), F(-1), F(1))
+
+
+# --- a launch ----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16)
+def simulation(world: Constants, warps: int) -> Any:
+    """The kernel that runs trials, for these constants, in blocks of so many warps.
+
+    Warp w of all runs the trials w * packing ... of all teams' trials in a row;
+    it has `rows` rows for inputs and hidden neurons.
+    `teams` = (scenario, genome of each robot), `tables` = (pairs, body, facing,
+    sensors), `scene` = (poses, keys, codes, gains, food) of the scenarios, `brain` =
+    (neurons, starts, bias, sources, weights) of the genomes, `out` = (visits,
+    items, distance, final poses).
+    """
+    robots = world.robots
+    slots = LANES // robots
+    per_trial = robots * (robots - 1) // 2
+    room = max(1, per_trial * slots)
+    contact_room = 5 * LANES // 2
+    tick_length = F(world.dt * F(world.substeps))
+    table_room = per_trial + 1
+    threads = U(LANES * warps)
+    row_size = U(LANES)
+
+    def run(ticks, trials, packing, total, rows, teams, tables, scene, brain, out):
+        scenario_of, genome_of = teams
+        table_of, body_of, facing_of, sensors_of = tables
+        poses, keys, codes_of, gains, food = scene
+        neurons_of, starts, bias, sources, weights = brain
+        visits, items_out, distance_out, poses_out = out
+        # Rows of numbers per lane: what sensors see, inputs, then hidden neurons.
+        readings = cuda.shared.array(0, int32)
+        values = cuda.shared.array(0, float32)
+        table = cuda.shared.array(table_room, uint32)
+        sensors = cuda.shared.array((SENSORS, 4), float32)
+        sums = cuda.local.array(MAX_NEURONS, float32)
+        warp = U(cuda.threadIdx.x // U(LANES))
+        t = U(cuda.threadIdx.x % U(LANES))
+        shared = Shared(
+            cuda.shared.array((warps, ROBOT_ROWS, LANES), float32)[warp],
+            cuda.shared.array((warps, FLAG_ROWS, LANES), int32)[warp],
+            cuda.shared.array((warps, CONTACT_ROWS, contact_room), float32)[warp],
+            cuda.shared.array((warps, contact_room), uint32)[warp],
+            cuda.shared.array((warps, LANES), uint32)[warp],
+            cuda.shared.array((warps, COUNTERS), int32)[warp],
+            cuda.shared.array((warps, MEMORY_ROWS, room), float32)[warp],
+            cuda.shared.array((warps, room), uint32)[warp],
+            cuda.shared.array((warps, room), uint32)[warp],
+            cuda.shared.array((warps, room), uint32)[warp],
+            cuda.shared.array((BODY_ROWS, AROUND), float32),
+            cuda.shared.array(SECTORS, uint32),
+            cuda.shared.array((warps, LANES), float32)[warp],
+            U(U(cuda.blockDim.x) // U(warps)),
+        )
+        state = shared.robots
+        flags = shared.flags
+        counters = shared.counters
+
+        own = U(warp * U(rows) * row_size + t)  # place of the lane's first number in `values`
+        slot = U(t // U(robots))
+        robot = U(t - slot * U(robots))
+        begin = (J(cuda.blockIdx.x) * J(warps) + J(warp)) * J(packing)
+        index = J(begin + J(slot))
+        here = max(min(J(packing), J(total) - begin), J(0))
+        alive = J(slot) < here
+        all_pairs = J(here * J(per_trial))
+        team = U(index // J(trials)) if alive else U(0)
+        trial = U(index - J(team) * J(trials)) if alive else U(0)
+
+        for i in range(U(cuda.threadIdx.x), U(BODY_ROWS * AROUND), threads):
+            shared.body[U(i // U(AROUND)), U(i % U(AROUND))] = body_of[i]
+        for i in range(U(cuda.threadIdx.x), U(SECTORS), threads):
+            shared.facing[i] = facing_of[i]
+        for i in range(U(cuda.threadIdx.x), U(SENSORS * 4), threads):
+            sensors[U(i // U(4)), U(i % U(4))] = sensors_of[i]
+        for i in range(U(cuda.threadIdx.x), U(per_trial), threads):
+            table[i] = table_of[i]
+        for i in range(t, U(room), row_size):
+            shared.memory[PUSH_X, U(i)] = UNTOUCHED
+        for row in range(U(4)):
+            state[U(WALL_X_N) + row, t] = F(0)
+
+        x = D(F(0.5) * world.width)
+        y = D(F(0.5) * world.height)
+        heading = D(0)
+        key0 = U(0)
+        key1 = U(0)
+        software = J(STUCK)
+        proximity_fault = J(0)
+        ground_fault = J(0)
+        left_gain = F(0)
+        right_gain = F(0)
+        scenario = U(0)
+        genome = U(0)
+        neurons = U(0)
+        if alive:
+            scenario = U(scenario_of[team])
+            genome = U(genome_of[team, robot])
+            neurons = U(neurons_of[genome])
+            x = poses[scenario, trial, robot, 0]
+            y = poses[scenario, trial, robot, 1]
+            heading = poses[scenario, trial, robot, 2]
+            key0 = keys[scenario, trial, robot, 0]
+            key1 = keys[scenario, trial, robot, 1]
+            proximity_fault = J(codes_of[scenario, robot, 0])
+            ground_fault = J(codes_of[scenario, robot, 1])
+            software = J(codes_of[scenario, robot, 2])
+            left_gain = gains[scenario, robot, 0]
+            right_gain = gains[scenario, robot, 1]
+        discs = U(food.shape[1])
+        for n in range(U(2), neurons):
+            values[U((U(n) + U(ROWS - 2)) * row_size + own)] = F(0)
+        c, s = on.cos_sin(heading)
+        vx = F(0)
+        vy = F(0)
+        turn = F(0)
+        left = F(0)
+        right = F(0)
+        sign = F(1)
+        carrying = False
+        items = J(0)
+        distance = F(0)
+        far = D(0)
+        state[X, t] = F(x)
+        state[Y, t] = F(y)
+        state[COS, t] = c
+        state[SIN, t] = s
+        if t == U(0):
+            counters[NEAR] = J(0)
+        meet()
+        near_pairs(world, shared, table, all_pairs, t)
+
+        for tick in range(U(ticks)):
+            meet()
+            # Drive, as if nothing were in the way.
+            left_speed = left * left_gain
+            right_speed = right * right_gain
+            speed = F(0.5) * (left_speed + right_speed)
+            ux = speed * c
+            uy = speed * s
+            path_x, path_y = on.free_path(vx, vy, ux, uy, world.limit, F(world.substeps), world.dt)
+            old_turn = turn
+            turn = (right_speed - left_speed) * world.per_wheel_base
+            turned = world.dt * old_turn + (tick_length - world.dt) * turn
+            here_x = F(x)
+            here_y = F(y)
+            # Who may touch something?
+            state[PATH_X, t] = path_x
+            state[PATH_Y, t] = path_y
+            state[TURN, t] = turned
+            flags[CROWDED, t] = J(0)
+            if t == U(0):
+                counters[CLOSE] = J(0)
+            sync()
+            may_touch(world, shared, counters[NEAR], t)
+            sync()
+            crowd = flags[CROWDED, t]
+            count = counters[CLOSE]
+            end_x = here_x + path_x
+            end_y = here_y + path_y
+            gap_x = on.least(on.least(here_x, end_x), world.width - on.greatest(here_x, end_x))
+            gap_y = on.least(on.least(here_y, end_y), world.height - on.greatest(here_y, end_y))
+            gap = on.least(gap_x, gap_y) - DRIFT * F(crowd)
+            at_wall = alive and gap < world.radius + MARGIN
+            free = not (at_wall or crowd > J(0))
+            if count > J(0) or not free:
+                dx, dy, new_vx, new_vy = substeps(
+                    world,
+                    shared,
+                    count,
+                    t,
+                    at_wall,
+                    free,
+                    (here_x, here_y, c, s),
+                    (vx, vy, old_turn, ux, uy, turn),
+                )
+                path_x = path_x if free else dx
+                path_y = path_y if free else dy
+                vx = ux if free else new_vx
+                vy = uy if free else new_vy
+            else:
+                vx = ux
+                vy = uy
+            x += D(path_x)
+            y += D(path_y)
+            heading += D(turned)
+            heading = heading - 2 * math.pi if heading > math.pi else heading
+            heading = heading + 2 * math.pi if heading <= -math.pi else heading
+            here_x = F(x)
+            here_y = F(y)
+            c, s = on.cos_sin(heading)
+
+            # Sense.
+            sync()
+            state[X, t] = here_x
+            state[Y, t] = here_y
+            state[COS, t] = c
+            state[SIN, t] = s
+            for k in range(U(SENSORS)):
+                readings[U(U(k) * row_size + own)] = UNSEEN
+            if t == U(0):
+                counters[NEAR] = J(0)
+            sync()
+            near_pairs(world, shared, table, all_pairs, t)
+            sync()
+            look_at_robots(world, shared, sensors, readings, counters[NEAR], t, own - t)
+            sync()
+            word = on.tick_word(key0, key1, U(tick))
+            pose = (here_x, here_y, c, s)
+            for number in range(U(SENSORS)):
+                k = U(number)
+                place_k = U(k * row_size + own)
+                sensor = (
+                    sensors[k, U(0)],
+                    sensors[k, U(1)],
+                    sensors[k, U(2)],
+                    sensors[k, U(3)],
+                )
+                values[place_k] = proximity_input(
+                    world, sensor, k, pose, readings[place_k], word, proximity_fault
+                )
+            on_a = False
+            on_b = False
+            on_food = False
+            ax, ay = world.ground_points[0]
+            bx, by = world.ground_points[1]
+            for k in range(discs):
+                fx = here_x - food[scenario, k, 0]
+                fy = here_y - food[scenario, k, 1]
+                r2 = food[scenario, k, 2]
+                px = fx + c * ax - s * ay
+                py = fy + s * ax + c * ay
+                on_a |= px * px + py * py < r2
+                px = fx + c * bx - s * by
+                py = fy + s * bx + c * by
+                on_b |= px * px + py * py < r2
+                on_food |= fx * fx + fy * fy < r2
+            fault = ground_fault
+            values[U(U(7) * row_size + own)] = ground_input(
+                world, world.ground_points[0], 0, pose, on_a, word, fault
+            )
+            values[U(U(8) * row_size + own)] = ground_input(
+                world, world.ground_points[1], 1, pose, on_b, word, fault
+            )
+
+            # Think: all neurons read the old values of the others.
+            k = U(0)
+            for n in range(neurons):
+                total_input = bias[genome, n]
+                end = U(starts[genome, n + U(1)])
+                while k < end:
+                    row = U(sources[genome, k])
+                    total_input += weights[genome, k] * D(values[U(row * row_size + own)])
+                    k += U(1)
+                sums[n] = F(on.tanh64(total_input))
+            if alive:
+                left = world.max_speed * sums[0]
+                right = world.max_speed * sums[1]
+            for n in range(U(2), neurons):
+                values[U((U(n) + U(ROWS - 2)) * row_size + own)] = sums[n]
+            if software != J(HEALTHY):
+                speed = F(0)
+                if software == J(MAD):
+                    if on.uniform(word, on.SIGN_FLIP) < F(0.05):
+                        sign = -sign
+                    speed = world.max_speed * sign
+                left = speed
+                right = speed
+
+            # Forage, and count where the robots are.
+            if software == J(HEALTHY):
+                if carrying and x < world.nest_depth:
+                    items += J(1)
+                    carrying = False
+                elif (not carrying) and x > world.nest_depth and on_food:
+                    carrying = True
+            cx, cy = world.centre
+            dx = here_x - cx
+            dy = here_y - cy
+            distance = math.sqrt(dx * dx + dy * dy)
+            far += D(distance)
+            if alive:
+                column = min(max(J(x * world.per_square), J(0)), J(world.squares_x - 1))
+                row_ = min(max(J(y * world.per_square), J(0)), J(world.squares_y - 1))
+                add_to(visits, (U(index), U(column * J(world.squares_y) + row_)), J(1))
+
+        if alive:
+            items_out[U(index), robot] = items
+            distance_out[U(index), robot] = far
+            poses_out[U(index), robot, 0] = x
+            poses_out[U(index), robot, 1] = y
+            poses_out[U(index), robot, 2] = heading
+
+    return kernel(run, MAX_REGISTERS)
+
+
+@cuda.jit
+def pack(genomes, brain):
+    """Sort the connections of genomes by target, and scale them as `lanes.make_brains` does.
+
+    `genomes` = (hidden, count, bias, source, target, weight), `brain` as in
+    `simulation`. A thread per genome.
+    """
+    hidden, count, bias_in, source, target, weight = genomes
+    neurons_of, starts, bias, sources, weights = brain
+    g = U(cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x)
+    if g >= U(hidden.size):
+        return
+    places = cuda.local.array(MAX_NEURONS, int32)
+    scales = cuda.local.array(MAX_NEURONS, float64)
+    neurons = J(hidden[g]) + J(2)
+    neurons_of[g] = neurons
+    for n in range(U(neurons)):
+        places[n] = J(0)
+        scales[n] = max(abs(bias_in[g, n]), HUGE_WEIGHT)
+    for k in range(U(count[g])):
+        n = U(U(target[g, k]) - U(INPUTS))
+        places[n] += J(1)
+        scales[n] = max(scales[n], abs(weight[g, k]))
+    before = J(0)
+    for n in range(U(neurons)):
+        here = places[n]
+        places[n] = before
+        starts[g, n] = before
+        before += here
+        scales[n] = HUGE_WEIGHT / scales[n]
+        bias[g, n] = bias_in[g, n] * scales[n]
+    starts[g, U(neurons)] = before
+    for k in range(U(count[g])):
+        n = U(U(target[g, k]) - U(INPUTS))
+        place = U(places[n])
+        places[n] += J(1)
+        row = U(source[g, k])
+        scaled = GAIN * (weight[g, k] * scales[n])
+        if row == U(ROWS):  # the input that is always 1
+            bias[g, n] += scaled
+            scaled = D(0)
+            row = U(0)
+        # There are no outputs among the sources.
+        sources[g, place] = row if row < U(INPUTS) else row - U(INPUTS + 2 - ROWS)
+        weights[g, place] = scaled
+
+
+@cuda.jit
+def clear(visits):
+    """Set all visits to 0, a row per block."""
+    row = U(cuda.blockIdx.x)
+    for i in range(U(cuda.threadIdx.x), U(visits.shape[1]), U(LANES)):
+        visits[row, U(i)] = J(0)
+
+
+@cuda.jit
+def score(visits, distance, robot_ticks, uniformity, visited, mean_distance):
+    """HBD numbers of one trial per block; sets its visits to 0 for the next launch.
+
+    See `Swarm.scores`. `distance` holds the sums per robot.
+    """
+    counts = cuda.shared.array(LANES, int32)
+    spreads = cuda.shared.array(LANES, float64)
+    row = U(cuda.blockIdx.x)
+    lane = U(cuda.threadIdx.x)
+    squares = U(visits.shape[1])
+    count = J(0)
+    for i in range(lane, squares, U(LANES)):
+        if visits[row, U(i)] > J(0):
+            count += J(1)
+    counts[lane] = count
+    sync()
+    count = J(0)
+    for i in range(LANES):
+        count += counts[i]
+    even = D(1) / D(max(count, J(1)))
+    spread = D(0)
+    for i in range(lane, squares, U(LANES)):
+        here = visits[row, U(i)]
+        if here > J(0):
+            spread += abs(D(here) / robot_ticks - even)
+            visits[row, U(i)] = J(0)
+    spreads[lane] = spread
+    sync()
+    if lane == U(0):
+        spread = D(0)
+        for i in range(LANES):
+            spread += spreads[i]
+        total = D(0)
+        for robot in range(U(distance.shape[1])):
+            total += distance[row, robot]
+        uniformity[row] = (D(1) - even) - spread / D(2)
+        visited[row] = count
+        mean_distance[row] = total / robot_ticks

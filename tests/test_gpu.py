@@ -1,0 +1,191 @@
+"""The engine on the GPU: in Numba's CUDA simulator everywhere, and on a GPU where there is one."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from swarmbo.controller.bundled import bundled_controllers
+from swarmbo.controller.genomes import Genomes
+from swarmbo.engine import gpu
+from swarmbo.engine.rollout import rollout
+from swarmbo.engine.swarm import Swarm
+from swarmbo.errors import InputError
+from swarmbo.world.arena import FORAGING_2X, Food
+from swarmbo.world.disturbance import (
+    Actuator,
+    FoodScarcity,
+    Ground,
+    Proximity,
+    SoftwareFood,
+    SoftwareNest,
+)
+from swarmbo.world.scenario import Scenario
+
+needs_gpu = pytest.mark.skipif(
+    not gpu.available() or "NUMBA_ENABLE_CUDASIM" in os.environ, reason=gpu.why_not()
+)
+
+CONTROLLERS = bundled_controllers("recorded")
+TICKS = 6
+
+
+# --- in the simulator --------------------------------------------------------------------------
+
+
+def crowded_jobs() -> list[gpu.Job]:
+    """Four teams of four robots, each twice: crowded in a corner, and with faults of all kinds."""
+    four = range(4)
+    close = [
+        [(0.12 + 0.13 * (r % 2) + 0.3 * t, 0.11 + 0.13 * (r // 2), 0.7 * r - t) for r in four]
+        for t in range(2)
+    ]
+    healthy = Scenario(poses=np.array(close), ticks=TICKS, noise_key=5)
+    broken = replace(
+        healthy,
+        noise_key=6,
+        disturbances=(
+            Proximity(("min", "max", "random", "none")),
+            Ground(("none", "random", "min", "max")),
+            Actuator(("left", "none", "both", "right")),
+        ),
+    )
+    mad = replace(
+        healthy,
+        noise_key=7,
+        disturbances=(SoftwareNest(0), SoftwareFood(3), FoodScarcity(Food(0.45, 0.2, 0.1))),
+    )
+    genomes = Genomes.from_controllers(CONTROLLERS[:6])
+    mixed = np.array([[0, 0, 0, 0], [1, 2, 3, 4]])
+    return [
+        gpu.Job(healthy, genomes, mixed),
+        gpu.Job(broken, genomes, mixed[1:]),
+        gpu.Job(mad, genomes, mixed[:1] + 5),
+    ]
+
+
+def test_simulated_gpu_agrees_with_cpu_in_contact_and_with_faults(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.test_gpu", tmp_path / "out.npz"],
+        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"},
+        check=True,
+    )
+    found = np.load(tmp_path / "out.npz")
+    for number, job in enumerate(crowded_jobs()):
+        assert job.teams is not None
+        teams = [[CONTROLLERS[index] for index in team] for team in job.teams]
+        expected = rollout(teams, job.scenario)
+        for name in ("items", "uniformity", "centre_distance", "coverage"):
+            there = found[f"{name}{number}"]
+            np.testing.assert_allclose(there, getattr(expected, name), atol=1e-4, err_msg=name)
+        for team, poses in zip(teams, found[f"poses{number}"], strict=True):
+            swarm = Swarm(job.scenario, team)
+            swarm.advance(TICKS)
+            # Crowds are chaotic: what differs in the last digit soon differs in the fourth.
+            np.testing.assert_allclose(poses, swarm.poses, atol=1e-3)
+            assert np.median(np.abs(poses - swarm.poses)) < 1e-5
+
+
+def write_simulated(path: str) -> None:
+    """Run the crowded jobs in the simulator and write what comes out."""
+    sys.setswitchinterval(1e-4)  # 32 threads that mostly wait for each other
+    pending = gpu.launch(crowded_jobs())
+    arrays: dict[str, Any] = {
+        f"poses{number}": poses for number, poses in enumerate(pending.poses())
+    }
+    for number, result in enumerate(pending.result()):
+        for name in ("items", "uniformity", "centre_distance", "coverage"):
+            arrays[f"{name}{number}"] = getattr(result, name)
+    np.savez(path, **arrays)
+
+
+# --- at the door -------------------------------------------------------------------------------
+
+
+def test_a_swarm_too_large_for_the_gpu_is_refused() -> None:
+    scenario = Scenario.draw(seed=1, arena=FORAGING_2X, robots=33, trials=1)
+    with pytest.raises(InputError, match="up to 32 robots, not 33"):
+        gpu.Job(scenario, Genomes.from_controllers(CONTROLLERS[:1]))
+
+
+def test_teams_that_name_no_genome_are_refused() -> None:
+    scenario = Scenario.draw(seed=1, trials=1)
+    genomes = Genomes.from_controllers(CONTROLLERS[:3])
+    with pytest.raises(InputError, match="genomes 0 to 2"):
+        gpu.Job(scenario, genomes, np.full((1, 6), 3))
+    with pytest.raises(InputError, match="teams x 6 robots"):
+        gpu.Job(scenario, genomes, np.zeros((1, 5), int))
+
+
+@pytest.mark.skipif(gpu.available(), reason="there is a GPU")
+def test_without_a_gpu_the_reason_says_how_to_get_one() -> None:
+    assert "swarmbo[gpu]" in gpu.why_not()
+    scenario = Scenario.draw(seed=1, trials=1)
+    with pytest.raises(InputError, match="install"):
+        gpu.launch([gpu.Job(scenario, Genomes.from_controllers(CONTROLLERS[:1]))])
+
+
+# --- on a GPU ----------------------------------------------------------------------------------
+
+
+@needs_gpu
+def test_positions_before_contact_are_those_of_the_cpu_to_a_tenth_of_a_millimetre() -> None:
+    scenario = replace(Scenario.draw(seed=1).without_noise(), ticks=30)
+    found = gpu.launch([gpu.Job(scenario, Genomes.from_controllers(CONTROLLERS))]).poses()[0]
+    compared = 0
+    for controller, there in zip(CONTROLLERS, found, strict=True):
+        swarm = Swarm(scenario, [controller] * 6)
+        clear = np.full(scenario.trials, True)
+        for _ in range(scenario.ticks):
+            swarm.advance(1)
+            x, y = swarm.poses[..., 0], swarm.poses[..., 1]
+            walls = np.minimum(np.minimum(x, 2.1 - x), np.minimum(y, 4.2 - y)).min(axis=1)
+            apart = np.hypot(x[:, :, None] - x[:, None], y[:, :, None] - y[:, None])
+            apart[:, range(6), range(6)] = 9
+            clear &= (walls > 0.08) & (apart.min(axis=(1, 2)) > 0.17)
+        np.testing.assert_allclose(there[clear, :, :2], swarm.poses[clear, :, :2], atol=1e-4)
+        compared += clear.sum()
+    assert compared > 100
+
+
+@needs_gpu
+def test_items_agree_with_the_cpu_as_two_noises_on_the_cpu_do() -> None:
+    scenario = Scenario.draw(seed=1)
+    teams = [[controller] * 6 for controller in CONTROLLERS]
+    cpu = rollout(teams, scenario).performance
+    other = rollout(teams, replace(scenario, noise_key=99)).performance
+    found = gpu.launch([gpu.Job(scenario, Genomes.from_controllers(CONTROLLERS))]).result()[0]
+    assert np.abs(found.performance - cpu).mean() <= 1.1 * np.abs(other - cpu).mean()
+    assert abs((found.performance - cpu).mean()) < 0.2
+
+
+@needs_gpu
+def test_random_numbers_are_those_of_the_cpu() -> None:
+    poses = np.array([[[0.32, 2.0, np.pi / 2]]] * 8)
+    scenario = Scenario(poses=poses, ticks=300, disturbances=(SoftwareNest(0),), noise_key=3)
+    genomes = Genomes.from_controllers(CONTROLLERS[:1])
+    found = gpu.launch([gpu.Job(scenario, genomes)]).poses()[0][0]
+    swarm = Swarm(scenario, CONTROLLERS[:1])
+    swarm.advance(300)
+    np.testing.assert_allclose(found, swarm.poses, atol=1e-4)
+
+
+@needs_gpu
+def test_results_do_not_depend_on_packing_and_company() -> None:
+    genomes = Genomes.from_controllers(CONTROLLERS)
+    jobs = [gpu.Job(replace(Scenario.draw(seed=s), ticks=100), genomes) for s in (1, 2)]
+    jobs.append(gpu.Job(Scenario.draw(seed=1, arena=FORAGING_2X, ticks=50), genomes))
+    together = gpu.launch(jobs)
+    alone = [gpu.launch([job], packing=1).result()[0] for job in jobs]
+    for a, b in zip(together.result(), alone, strict=True):
+        for name in ("items", "uniformity", "centre_distance", "coverage"):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+if __name__ == "__main__":
+    write_simulated(sys.argv[1])
