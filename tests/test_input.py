@@ -198,7 +198,7 @@ def test_good_files_of_these_tests_are_good(
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ("--device gpu", "'gpu'"),
+        ("--device abacus", "'abacus'"),
         ("--repeats 4", "'--repeats'"),
         ("--threads 0", "'--threads'"),
         ("example", "example"),

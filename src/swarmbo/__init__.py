@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from swarmbo.controller.bundled import bundled_controllers
+    from swarmbo.controller.genomes import Genomes
     from swarmbo.controller.network import Controller, load_controllers
+    from swarmbo.controller.variation import mutate, random_genomes
     from swarmbo.engine.rollout import Rollout, rollout
     from swarmbo.engine.swarm import Scores, Swarm
     from swarmbo.errors import InputError
+    from swarmbo.evolution.archive import make_archive, objective
+    from swarmbo.evolution.behaviour_map import BehaviourMap, Log, bundled_maps, load_map
+    from swarmbo.evolution.descriptor import hbd, sdbc
+    from swarmbo.evolution.emitter import VariationEmitter
+    from swarmbo.evolution.map_elites import Evolution, EvolutionOptions, evolve
     from swarmbo.results import scores_table, write_trace
     from swarmbo.study.conditions import condition, conditions
     from swarmbo.world.arena import ARENAS, FORAGING, FORAGING_2X, Arena, Food
@@ -41,13 +48,18 @@ __all__ = [
     "THYMIO",
     "Actuator",
     "Arena",
+    "BehaviourMap",
     "Controller",
     "Disturbance",
     "Effects",
+    "Evolution",
+    "EvolutionOptions",
     "Food",
     "FoodScarcity",
+    "Genomes",
     "Ground",
     "InputError",
+    "Log",
     "Proximity",
     "Robot",
     "Rollout",
@@ -57,25 +69,42 @@ __all__ = [
     "SoftwareFood",
     "SoftwareNest",
     "Swarm",
+    "VariationEmitter",
     "__version__",
     "bundled_controllers",
+    "bundled_maps",
     "condition",
     "conditions",
     "disturbance",
+    "evolve",
+    "hbd",
     "load_controllers",
     "load_disturbances",
+    "load_map",
     "load_poses",
+    "make_archive",
+    "mutate",
+    "objective",
+    "random_genomes",
     "rollout",
     "scores_table",
+    "sdbc",
     "write_trace",
 ]
 
 _HOMES = {
     "controller.bundled": ("bundled_controllers",),
+    "controller.genomes": ("Genomes",),
     "controller.network": ("Controller", "load_controllers"),
+    "controller.variation": ("mutate", "random_genomes"),
     "engine.rollout": ("Rollout", "rollout"),
     "engine.swarm": ("Scores", "Swarm"),
     "errors": ("InputError",),
+    "evolution.archive": ("make_archive", "objective"),
+    "evolution.behaviour_map": ("BehaviourMap", "Log", "bundled_maps", "load_map"),
+    "evolution.descriptor": ("hbd", "sdbc"),
+    "evolution.emitter": ("VariationEmitter",),
+    "evolution.map_elites": ("Evolution", "EvolutionOptions", "evolve"),
     "results": ("scores_table", "write_trace"),
     "study.conditions": ("condition", "conditions"),
     "world.arena": ("ARENAS", "FORAGING", "FORAGING_2X", "Arena", "Food"),

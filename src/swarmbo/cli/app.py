@@ -6,6 +6,8 @@ import typer
 
 from swarmbo import __version__
 from swarmbo.cli.bench import bench
+from swarmbo.cli.evolve import evolve
+from swarmbo.cli.map import app as map_app
 from swarmbo.cli.simulate import simulate
 
 app = typer.Typer(
@@ -15,6 +17,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(no_args_is_help=True)(simulate)
+app.command(no_args_is_help=True)(evolve)
+app.add_typer(map_app, name="map")
 app.command()(bench)
 
 

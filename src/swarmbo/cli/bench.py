@@ -13,18 +13,24 @@ from rich.console import Console
 from swarmbo import __version__
 from swarmbo.cli.terminal import load_kernels, millions, progress_bar
 from swarmbo.controller.bundled import bundled_controllers
-from swarmbo.errors import InputError
+from swarmbo.errors import naming
 from swarmbo.world.scenario import Scenario
 
-DEVICES = ("cpu",)
+GPU_TEAMS = 8192  # that fill a GPU
 
 
 def bench(
-    device: Annotated[str, typer.Option(metavar="|".join(DEVICES), help="What runs it.")] = "cpu",
+    device: Annotated[
+        str,
+        typer.Option(metavar="auto|cpu|gpu", help="What runs it; auto is the GPU if there is one."),
+    ] = "cpu",
     threads: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Teams that run at the same time.", show_default="all cores"
+            metavar="N",
+            min=1,
+            help="Teams that run at the same time on the CPU.",
+            show_default="all cores",
         ),
     ] = None,
     repeats: Annotated[int, typer.Option(metavar="N", min=5, help="How often it is measured.")] = 5,
@@ -36,31 +42,41 @@ def bench(
 
     Each of the 78 recorded controllers runs as a swarm of 6 for 8 trials of 600
     ticks, with noise, contacts and descriptors; the median of the repeats counts.
+    The GPU gets 8,192 teams of them at once.
 
     \b
     For example:
     swarmbo bench
+    swarmbo bench --device gpu
     swarmbo bench --threads 1 --repeats 9
     swarmbo bench --json > bench.json
     """
-    if device not in DEVICES:
-        raise InputError(f"--device: there is no {device!r}; name one of {', '.join(DEVICES)}")
-    scenario = Scenario.draw(seed=1)
-    teams = [[controller] * scenario.robots for controller in bundled_controllers("recorded")]
-    load_kernels(scenario, teams[0])
-
     import numba
     import numpy
 
-    from swarmbo.engine.rollout import default_threads, rollout
+    from swarmbo.controller.genomes import Genomes
+    from swarmbo.engine import gpu
+    from swarmbo.engine.rollout import choose_device, default_threads, rollout
 
+    scenario = Scenario.draw(seed=1)
+    with naming("--device"):
+        device = choose_device(device, robots=scenario.robots)
+    controllers = bundled_controllers("recorded")
+    teams = Genomes.from_controllers(controllers)
+    if device == "gpu":
+        teams = teams.take(numpy.arange(GPU_TEAMS) % len(controllers))
+    else:
+        load_kernels(scenario, controllers[:1] * scenario.robots)
     threads = default_threads() if threads is None else threads
     robot_ticks = len(teams) * scenario.trials * scenario.ticks * scenario.robots
     rates = []
     with progress_bar("measuring", repeats + 1, robot_ticks) as done:
         for repeat in range(repeats + 1):
             start = perf_counter()
-            rollout(teams, scenario, threads=threads)
+            if device == "gpu":
+                gpu.launch([gpu.Job(scenario, teams)]).result()
+            else:
+                rollout(teams, scenario, threads=threads)
             rates.append(robot_ticks / (perf_counter() - start))
             done(repeat + 1)
     del rates[0]  # the warm-up
@@ -73,8 +89,10 @@ def bench(
         "max": max(rates),
         "repeats": rates,
         "device": device,
-        "threads": threads,
+        "teams": len(teams),
+        "threads": threads if device == "cpu" else None,
         "cpu": cpu_name(),
+        "gpu": gpu_name() if device == "gpu" else None,
         "version": __version__,
         "python": platform.python_version(),
         "numba": numba.__version__,
@@ -90,10 +108,20 @@ def bench(
         f"all between {millions(min(rates))} and {millions(max(rates))})"
     )
     noun = "thread" if threads == 1 else "threads"
+    on_cpu = f"{threads} {noun} on {report['cpu']}"
+    on_gpu = f"{len(teams):,} teams on {report['gpu']}"
     screen.print(
-        f"{threads} {noun} on {report['cpu']}; swarmbo {__version__}, "
+        f"{on_gpu if device == 'gpu' else on_cpu}; swarmbo {__version__}, "
         f"Python {report['python']}, Numba {report['numba']}, NumPy {report['numpy']}"
     )
+
+
+def gpu_name() -> str:
+    """What the GPU calls itself."""
+    from swarmbo.engine.gpu_warp import cuda
+
+    name = getattr(cuda.get_current_device(), "name", b"a simulated GPU")
+    return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def cpu_name() -> str:

@@ -114,6 +114,13 @@ def simulate(
             metavar="N", min=1, help="Teams that run at the same time.", show_default="all cores"
         ),
     ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|cpu|gpu",
+            help="What simulates; auto is the GPU if there is one. Traces come from the CPU.",
+        ),
+    ] = "cpu",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the results as one JSON object.")
     ] = False,
@@ -153,8 +160,8 @@ def simulate(
     )
     check_outputs(scores, trace, [Path(controllers), poses, teams])
     members = [[loaded[number] for number in team] for team in numbers]
-    load_kernels(scenario, members[0])
-    result, seconds = run(members, scenario, threads, scores, trace)
+    device = open_device(device, scenario, members[0])
+    result, seconds = run(members, scenario, threads, device, scores, trace)
     if as_json:
         report: dict[str, Any] = {
             "version": __version__,
@@ -166,6 +173,7 @@ def simulate(
             "ticks": scenario.ticks,
             "seed": seed,
             "noise": noise,
+            "device": device,
             "disturbance": [entry.to_json() for entry in scenario.disturbances],
             "teams": team_results(result, numbers),
         }
@@ -260,10 +268,22 @@ def check_outputs(scores: Path | None, trace: Path | None, inputs: Iterable[Path
             taken.add(path.resolve())
 
 
+def open_device(device: str, scenario: Scenario, team: Sequence[Controller]) -> str:
+    """What --device asks for, "cpu" or "gpu"; the simulator's machine code is then there."""
+    from swarmbo.engine.rollout import choose_device
+
+    with naming("--device"):
+        device = choose_device(device, robots=scenario.robots)
+    if device == "cpu":
+        load_kernels(scenario, team)
+    return device
+
+
 def run(
     teams: list[list[Controller]],
     scenario: Scenario,
     threads: int | None,
+    device: str,
     scores: Path | None,
     trace: Path | None,
 ) -> tuple["Rollout", float]:
@@ -277,7 +297,7 @@ def run(
     with whole_file(scores) if scores else nullcontext() as scores_file:
         start = perf_counter()
         with progress_bar("simulating", len(teams), robot_ticks) as done:
-            result = rollout(teams, scenario, threads=threads, progress=done)
+            result = rollout(teams, scenario, threads=threads, device=device, progress=done)
         seconds = perf_counter() - start
         if scores_file:
             from swarmbo.results import scores_table

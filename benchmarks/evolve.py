@@ -1,0 +1,81 @@
+"""How much of an evolution's time is not simulation?
+
+Run it from the repository's root, on a machine that does nothing else:
+
+    PYTHONPATH=src python benchmarks/evolve.py
+    PYTHONPATH=src python benchmarks/evolve.py --device gpu --generations 200
+"""
+
+import argparse
+import statistics
+from collections import defaultdict
+from time import perf_counter
+
+from swarmbo.engine.rollout import Rollout, rollout
+from swarmbo.evolution.map_elites import Evolution, EvolutionOptions
+
+
+def simulate(evolution: Evolution) -> Rollout:
+    """Evaluate what the evolution asks for."""
+    features = evolution.options.descriptor == "sdbc"
+    if evolution.options.device == "cpu":
+        return rollout(evolution.ask(), evolution.scenario, features=features)
+
+    from swarmbo.engine import gpu
+
+    wanted = {"features": True} if features else {}
+    return gpu.launch([gpu.Job(evolution.scenario, evolution.ask())], **wanted).result()[0]
+
+
+def measure(options: EvolutionOptions) -> None:
+    """Evolve, and print where the time of a generation goes."""
+    evolution = Evolution(options)
+    evolution.tell(simulate(evolution))  # the random controllers; compiles what is not compiled
+    seconds: dict[str, list[float]] = defaultdict(list)
+    while not evolution.finished:
+        marks = [perf_counter()]
+        evolution.ask()
+        marks.append(perf_counter())
+        result = simulate(evolution)
+        marks.append(perf_counter())
+        evolution.tell(result)
+        marks.append(perf_counter())
+        for name, start, end in zip(("ask", "simulate", "tell"), marks, marks[1:], strict=False):
+            seconds[name].append(end - start)
+    start = perf_counter()
+    size = len(evolution.map().to_bytes())
+    checkpoint = perf_counter() - start
+    middle = {name: statistics.median(times) for name, times in seconds.items()}
+    host = middle["ask"] + middle["tell"]
+    print(
+        f"{options.descriptor} on the {options.device}, generations of {options.batch}: "
+        + ", ".join(f"{name} {1e3 * value:.2f} ms" for name, value in middle.items())
+        + f"; host {100 * host / (host + middle['simulate']):.2f} % of the time"
+    )
+    print(
+        f"  {evolution.filled_cells} cells; a checkpoint of {size / 1e3:.0f} kB "
+        f"takes {1e3 * checkpoint:.0f} ms: {100 * checkpoint / (5 + checkpoint):.2f} % of 5 s",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Read the options and measure both descriptors."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--generations", type=int, default=10)
+    parser.add_argument("--batch", type=int, default=500)
+    chosen = parser.parse_args()
+    for descriptor in ("hbd", "sdbc"):
+        measure(
+            EvolutionOptions(
+                evaluations=1000 + chosen.generations * chosen.batch,
+                descriptor=descriptor,
+                batch=chosen.batch,
+                device=chosen.device,
+            )
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Evolutions that survive being stopped: a checkpoint lies beside the map until it is finished.
+
+A checkpoint is a map like any other, of fewer evaluations than its options ask
+for. It is written whole or not at all, so that stopping at any moment, however
+rudely, costs the work of the last few seconds at most.
+"""
+
+from pathlib import Path
+from time import monotonic
+
+from swarmbo.errors import InputError, naming
+from swarmbo.evolution.behaviour_map import BehaviourMap
+from swarmbo.evolution.map_elites import Evolution, EvolutionOptions, uninterrupted
+from swarmbo.files import check_writable
+
+INTERVAL = 5.0  # s between checkpoints, or more:
+SHARE = 0.01  # of the time, at most, goes into checkpoints
+
+
+def checkpoint_path(path: Path) -> Path:
+    """Where the checkpoint of a map lies: mine.map.checkpoint."""
+    return path.with_name(f"{path.name}.checkpoint")
+
+
+def check_place(path: Path, *, resume: bool) -> None:
+    """InputError when a map cannot be evolved at `path`, or a checkpoint there would be lost."""
+    check_writable(path)
+    checkpoint = checkpoint_path(path)
+    check_writable(checkpoint)
+    if checkpoint.exists() and not resume:
+        raise InputError(
+            f"{checkpoint}: is of an evolution that is not finished; continue it with --resume, "
+            "or delete it to start anew"
+        )
+
+
+def begun_on(path: Path) -> str | None:
+    """The device on which what lies at `path` was begun, if anything does."""
+    for place in (checkpoint_path(path), path):
+        if place.exists():
+            device = _load(place).made.get("device")
+            return device if device in ("cpu", "gpu") else None
+    return None
+
+
+def resumed(options: EvolutionOptions, path: Path) -> Evolution | BehaviourMap | None:
+    """What there is to resume at `path`: an evolution, its finished map, or nothing.
+
+    InputError when it was begun with other options, or is damaged; an evolution
+    also when it was begun with other versions of what its bits depend on.
+    """
+    checkpoint = checkpoint_path(path)
+    if checkpoint.exists():
+        state = _load(checkpoint)
+        with naming(checkpoint):
+            return Evolution.continued(options, state)
+    if path.exists():
+        behaviour_map = _load(path)
+        with naming(path):
+            options.check_finished(behaviour_map)
+        return behaviour_map
+    return None
+
+
+def _load(path: Path) -> BehaviourMap:
+    with naming(path):
+        try:
+            return BehaviourMap.from_bytes(path.read_bytes())
+        except OSError as error:
+            raise InputError(f"cannot be read ({error.strerror}); check its rights") from None
+        except InputError as error:
+            reason = str(error).partition(";")[0]
+            raise InputError(f"{reason}; delete it to start anew") from None
+
+
+class Keeper:
+    """Keeps one evolution on disk: checkpoints every few seconds, the map at the end."""
+
+    def __init__(self, evolution: Evolution, path: Path, *, share: float = SHARE) -> None:
+        self.evolution = evolution
+        self.path = path
+        self._share = share
+        self._saved = evolution.generation  # generations that are on disk
+        self._due = monotonic() + INTERVAL
+
+    def after_generation(self) -> None:
+        """Save what is due."""
+        self.finish_if_done()
+        if monotonic() >= self._due:
+            self.save()
+
+    def save(self) -> None:
+        """Write a checkpoint, unless there is nothing new to keep."""
+        if self._saved == self.evolution.generation or self.evolution.finished:
+            return
+        start = monotonic()
+        with uninterrupted():
+            self.evolution.map().save(checkpoint_path(self.path))
+            self._saved = self.evolution.generation
+        end = monotonic()
+        self._due = end + max(INTERVAL, (end - start) / self._share)
+
+    def finish_if_done(self) -> None:
+        """Write the map and remove the checkpoint, once the evolution is finished."""
+        if not self.evolution.finished:
+            return
+        with uninterrupted():
+            self.evolution.map().save(self.path)
+            checkpoint_path(self.path).unlink(missing_ok=True)
+            self._saved = self.evolution.generation

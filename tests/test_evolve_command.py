@@ -1,0 +1,403 @@
+"""`swarmbo evolve`: the maps it writes, and what happens when it is stopped."""
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from swarmbo import InputError, Rollout, load_map, rollout
+from swarmbo.cli import main
+from swarmbo.cli.evolve import PRESETS, map_paths
+from swarmbo.engine import gpu
+from swarmbo.evolution import archive, checkpoint, map_elites
+from tests.command import Outcome, swarmbo
+
+FAST = ("--evaluations", 120, "--batch", 20, "--ticks", 60, "--device", "cpu")
+CHECKPOINT = Path("mine.map.checkpoint")
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(autouse=True)
+def _small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in an empty folder; evolutions begin with 40 random controllers, not 1,000."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(map_elites, "INITIAL", 40)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """`swarmbo evolve`; fails when the command does."""
+
+    def run(*arguments: object) -> Outcome:
+        outcome = swarmbo(capsys, "evolve", *arguments)
+        assert outcome.code == 0, outcome.stderr
+        return outcome
+
+    return run
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The sentence with which `swarmbo evolve` refuses its arguments, having written nothing."""
+    before = sorted(Path().iterdir())
+    outcome = swarmbo(capsys, "evolve", *arguments)
+    assert (outcome.code, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("swarmbo: ")
+    assert outcome.stderr.count("\n") == 1
+    assert sorted(Path().iterdir()) == before
+    return outcome.stderr
+
+
+def begin(*arguments: object) -> int:
+    """`swarmbo evolve` in a process of its own, silent; its id."""
+    if not hasattr(os, "fork"):
+        pytest.skip("needs fork")
+    child = os.fork()
+    if child:
+        return child
+    try:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nothing, stream)
+        code = main(["evolve", *map(str, arguments)])
+    except BaseException:  # whatever it is, this process must not go on with the tests
+        code = 99
+    os._exit(code)
+
+
+def end(child: int, timeout: float = 60) -> int:
+    """Wait for a process; its exit code, or minus the signal that ended it."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.002)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    raise TimeoutError
+
+
+def save_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let there be a checkpoint after every generation."""
+    monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", 1e9)
+
+
+# --- maps --------------------------------------------------------------------------------------
+
+
+def test_map_is_written_and_summarised(run: Run) -> None:
+    outcome = run("--out", "mine.map", *FAST, "--seed", 3)
+    behaviour_map = load_map("mine.map")
+    assert behaviour_map.made["seed"] == 3
+    assert behaviour_map.made["evaluations"] == 120
+    assert outcome.stdout.startswith(
+        f"mine.map: {behaviour_map.filled_cells} cells, best {behaviour_map.best:.2f}, "
+        f"mean {behaviour_map.mean:.2f} items per robot\n120 evaluations in "
+    )
+    assert outcome.stderr == ""
+    assert [path.name for path in Path().iterdir()] == ["mine.map"]
+
+
+def test_json_is_one_object(run: Run) -> None:
+    report = json.loads(run("--out", "mine.map", *FAST, "--json").stdout)
+    behaviour_map = load_map("mine.map")
+    (entry,) = report["maps"]
+    assert entry == {
+        "map": "mine.map",
+        "seed": 1,
+        "filled_cells": behaviour_map.filled_cells,
+        "best": behaviour_map.best,
+        "mean": behaviour_map.mean,
+        "refused_mutations": 0,
+    }
+    options = {name: report[name] for name in ("descriptor", "evaluations", "batch", "device")}
+    assert options == {"descriptor": "hbd", "evaluations": 120, "batch": 20, "device": "cpu"}
+    assert report["evaluations_now"] == 120
+    assert report["seconds"] > 0
+
+
+def test_map_of_sdbc_has_its_centroids(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = np.random.default_rng(1).random((300, 10))
+    monkeypatch.setattr(archive, "uniform_centroids", lambda count, dimensions: few)
+    run("--out", "mine.map", "--descriptor", "sdbc", *FAST)
+    behaviour_map = load_map("mine.map")
+    assert behaviour_map.descriptor_name == "sdbc"
+    assert behaviour_map.centroids is not None
+    assert np.array_equal(behaviour_map.centroids, few)
+
+
+def test_evaluating_a_map_again_gives_what_it_promises(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("--out", "mine.map", *FAST, "--seed", 4)
+    again = swarmbo(capsys, "map", "evaluate", "mine.map", "--ticks", 60, "--json")
+    report = json.loads(again.stdout)
+    assert report["items"] == report["prior_items"]
+    assert max(report["items"]) > 0
+
+
+def test_replicates_have_their_seeds_in_their_names_and_equal_each_seed_alone(run: Run) -> None:
+    run("--out", "both.map", *FAST, "--replicates", 2, "--seed", 3, "--threads", 1)
+    assert sorted(path.name for path in Path().iterdir()) == ["both-3.map", "both-4.map"]
+    for seed in (3, 4):
+        run("--out", "alone.map", *FAST, "--seed", seed)
+        assert Path("alone.map").read_bytes() == Path(f"both-{seed}.map").read_bytes()
+
+
+def test_finished_map_is_replaced_like_any_output(run: Run) -> None:
+    run("--out", "mine.map", *FAST)
+    first = Path("mine.map").read_bytes()
+    run("--out", "mine.map", *FAST, "--seed", 2)
+    assert Path("mine.map").read_bytes() != first
+
+
+def test_presets_are_those_of_the_documentation() -> None:
+    assert PRESETS["paper"] == (1_000 + 20_000 * 500, 500)
+    assert PRESETS["quick"].evaluations < 30_000
+
+
+def test_names_of_replicates() -> None:
+    names = map_paths(Path("a.b/mine.x.map"), 2, 3)
+    assert names == [Path(f"a.b/mine.x-{seed}.map") for seed in (2, 3, 4)]
+    assert map_paths(Path("mine"), 1, 1) == [Path("mine")]
+    with pytest.raises(InputError, match="not a file name"):
+        map_paths(Path(), 1, 1)
+
+
+# --- stopping and going on ---------------------------------------------------------------------
+
+
+def test_resumed_evolution_equals_uninterrupted_one_after_kill_9(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longer = ("--evaluations", 600, "--batch", 20, "--ticks", 60, "--device", "cpu")
+    run("--out", "whole.map", *longer)
+    save_always(monkeypatch)
+    chance = random.Random(1)
+    killed = resumed = 0
+    while not Path("mine.map").exists():
+        resumed += CHECKPOINT.exists()
+        threads = chance.choice([1, 2, 3])
+        child = begin("--out", "mine.map", *longer, "--resume", "--threads", threads)
+        time.sleep(chance.uniform(0, 0.4))
+        os.kill(child, signal.SIGKILL)
+        killed += end(child) == -signal.SIGKILL
+        assert killed < 200
+    assert killed > 1
+    assert resumed > 1
+    run("--out", "mine.map", *longer, "--resume")
+    assert Path("mine.map").read_bytes() == Path("whole.map").read_bytes()
+
+
+def test_ctrl_c_keeps_the_last_generation_and_exits_with_130(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "INTERVAL", 1e9)
+    longer = ("--evaluations", 5_000, "--batch", 20, "--ticks", 60, "--device", "cpu")
+    child = begin("--out", "mine.map", *longer)
+    time.sleep(1.0)
+    os.kill(child, signal.SIGINT)
+    sent = time.monotonic()
+    assert end(child) == 130
+    assert time.monotonic() - sent < 2
+    assert [path.name for path in Path().iterdir()] == ["mine.map.checkpoint"]
+    state = load_map("mine.map.checkpoint")
+    assert 40 <= state.made["evaluations"] < 5_000
+    assert state.log.evaluations[-1] == state.made["evaluations"]
+
+
+def test_resume_of_an_interrupted_run_goes_on_and_removes_the_checkpoint(run: Run) -> None:
+    run("--out", "whole.map", *FAST, "--seed", 6)
+    interrupt_after(2, "--out", "mine.map", *FAST, "--seed", 6)
+    assert load_map(CHECKPOINT).made["evaluations"] == 60
+    report = json.loads(run("--out", "mine.map", *FAST, "--seed", 6, "--resume", "--json").stdout)
+    assert report["evaluations_now"] == 60
+    assert Path("mine.map").read_bytes() == Path("whole.map").read_bytes()
+    assert not CHECKPOINT.exists()
+
+
+def interrupt_after(generations: int, *arguments: object) -> None:
+    """Run `swarmbo evolve` until so many generations are done, then stop it as Ctrl-C does."""
+    tell = map_elites.Evolution.tell
+
+    def tell_and_stop(evolution: map_elites.Evolution, result: Rollout) -> None:
+        tell(evolution, result)
+        if evolution.generation == generations:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(map_elites.Evolution, "tell", tell_and_stop)
+        assert end(begin(*arguments)) == 130
+
+
+def test_interrupted_replicates_all_go_on(run: Run) -> None:
+    run("--out", "whole.map", *FAST, "--replicates", 2)
+    interrupt_after(3, "--out", "mine.map", *FAST, "--replicates", 2)
+    assert Path("mine-1.map.checkpoint").exists()
+    run("--out", "mine.map", *FAST, "--replicates", 2, "--resume")
+    for seed in (1, 2):
+        assert Path(f"mine-{seed}.map").read_bytes() == Path(f"whole-{seed}.map").read_bytes()
+    assert len(list(Path().iterdir())) == 4
+
+
+def test_resume_of_nothing_starts_afresh(run: Run) -> None:
+    run("--out", "mine.map", *FAST, "--resume")
+    run("--out", "other.map", *FAST)
+    assert Path("mine.map").read_bytes() == Path("other.map").read_bytes()
+
+
+def test_resume_of_a_finished_map_says_so_and_does_nothing(run: Run) -> None:
+    run("--out", "mine.map", *FAST)
+    before = Path("mine.map").stat()
+    outcome = run("--out", "mine.map", *FAST, "--resume")
+    after = Path("mine.map").stat()
+    assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
+    assert "Finished before; there was nothing to do." in outcome.stdout
+
+
+def test_finished_map_of_other_versions_is_still_finished(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("--out", "mine.map", *FAST)
+    monkeypatch.setattr(map_elites, "version", lambda name: "0.0.1")
+    assert "Finished before" in run("--out", "mine.map", *FAST, "--resume").stdout
+
+
+def test_map_that_was_saved_but_whose_checkpoint_remains_is_made_again(run: Run) -> None:
+    interrupt_after(3, "--out", "mine.map", *FAST)
+    late = CHECKPOINT.read_bytes()
+    run("--out", "mine.map", *FAST, "--resume")
+    whole = Path("mine.map").read_bytes()
+    CHECKPOINT.write_bytes(late)
+    run("--out", "mine.map", *FAST, "--resume")
+    assert Path("mine.map").read_bytes() == whole
+    assert not CHECKPOINT.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("--seed", 2), "was made with seed 1, not 2"),
+        (("--batch", 10), "was made with batch 20, not 10"),
+        (("--evaluations", 140), "was made with evaluations 120, not 140"),
+        (("--descriptor", "sdbc"), "was made with descriptor 'hbd', not 'sdbc'"),
+    ],
+)
+@pytest.mark.parametrize("finished", [False, True], ids=["checkpoint", "map"])
+def test_resume_with_other_options_is_refused(
+    change: Sequence[object],
+    message: str,
+    finished: bool,
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if finished:
+        run("--out", "mine.map", *FAST)
+    else:
+        interrupt_after(1, "--out", "mine.map", *FAST)
+    there = "mine.map" if finished else CHECKPOINT
+    sentence = refused(capsys, "--out", "mine.map", *FAST, *change, "--resume")
+    assert sentence.startswith(f"swarmbo: {there}: {message}; use the same, or another name")
+
+
+def test_resume_with_other_versions_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    interrupt_after(1, "--out", "mine.map", *FAST)
+    monkeypatch.setattr(map_elites, "version", lambda name: "0.0.1")
+    sentence = refused(capsys, "--out", "mine.map", *FAST, "--resume")
+    assert f"was made with version of numpy '{np.__version__}', not '0.0.1'" in sentence
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "text"])
+def test_damaged_checkpoint_is_refused(damage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    interrupt_after(1, "--out", "mine.map", *FAST)
+    content = CHECKPOINT.read_bytes()
+    middle = len(content) // 2
+    damaged = {
+        "cut": content[:middle],
+        "flipped": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+        "empty": b"",
+        "text": b"hello",
+    }[damage]
+    CHECKPOINT.write_bytes(damaged)
+    sentence = refused(capsys, "--out", "mine.map", *FAST, "--resume")
+    assert sentence.startswith(f"swarmbo: {CHECKPOINT}: is ")
+    assert sentence.endswith("; delete it to start anew\n")
+    assert CHECKPOINT.read_bytes() == damaged
+
+
+def test_unfinished_evolution_is_not_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+    interrupt_after(1, "--out", "mine.map", *FAST)
+    sentence = refused(capsys, "--out", "mine.map", *FAST)
+    assert "continue it with --resume, or delete it to start anew" in sentence
+
+
+# --- devices and bad values --------------------------------------------------------------------
+
+
+class _Pending:
+    def __init__(self, jobs: Sequence[gpu.Job]) -> None:
+        self.jobs = jobs
+
+    def result(self) -> list[Rollout]:
+        return [rollout(job.genomes, job.scenario) for job in self.jobs]
+
+
+def test_auto_takes_the_gpu_when_there_is_one_and_keeps_to_the_device(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    auto = (*FAST[:-1], "auto")
+    monkeypatch.setattr(gpu, "why_not", lambda: "there is no GPU; buy one")
+    interrupt_after(1, "--out", "mine.map", *auto)
+    monkeypatch.setattr(gpu, "why_not", lambda: "")
+    monkeypatch.setattr(gpu, "launch", lambda jobs: _Pending(jobs))
+    run("--out", "new.map", *auto)
+    assert load_map("new.map").made["device"] == "gpu"
+    run("--out", "mine.map", *auto, "--resume")
+    assert load_map("mine.map").made["device"] == "cpu"
+    monkeypatch.setattr(gpu, "why_not", lambda: "there is no GPU; buy one")
+    sentence = refused(capsys, "--out", "another.map", *FAST[:-1], "gpu")
+    assert sentence == "swarmbo: --device: there is no GPU; buy one\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--evaluations", 0), "'--evaluations'"),
+        (("--batch", 0), "'--batch'"),
+        (("--batch", "many"), "'--batch'"),
+        (("--seed", -1), "'--seed'"),
+        (("--replicates", 0), "'--replicates'"),
+        (("--threads", 0), "'--threads'"),
+        (("--descriptor", "xyz"), "--descriptor: there is no 'xyz'; name one of hbd, sdbc"),
+        (("--preset", "huge"), "--preset: there is no 'huge'; name one of quick, paper"),
+        (("--device", "tpu"), "--device: there is no device 'tpu'; name one of auto, cpu, gpu"),
+        (("--out", "folder"), "folder: is a folder"),
+        (("--out", "missing/mine.map"), "missing does not exist; make it first"),
+        (("--out", "."), ".: is not a file name"),
+        (("--seed", 2**60), "seed is"),
+    ],
+)
+def test_bad_values_are_refused(
+    arguments: Sequence[Any], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("folder").mkdir()
+    options = {"--out": "mine.map", "--evaluations": 50} | {arguments[0]: arguments[1]}
+    flat = [part for pair in options.items() for part in pair]
+    assert words in refused(capsys, *flat)
+
+
+def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    text = swarmbo(capsys, "evolve", "--help").stdout
+    assert "swarmbo evolve --out mine.map" in text
+    assert "--ticks" not in text

@@ -1,0 +1,163 @@
+"""The door to the engine: how teams are given, and what evaluates them, changes no score."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarmbo import (
+    Controller,
+    Genomes,
+    InputError,
+    Rollout,
+    Scenario,
+    bundled_controllers,
+    random_genomes,
+    rollout,
+)
+from swarmbo.engine import gpu
+from swarmbo.engine import rollout as door
+from swarmbo.engine.compilation import cache_folder, is_cached
+from swarmbo.engine.lanes import genome_brains, make_brains
+from swarmbo.engine.rollout import choose_device
+
+SCENARIO = Scenario.draw(seed=1, trials=2, ticks=40)
+RECORDED = bundled_controllers("recorded")
+
+
+def assert_equal(one: Rollout, two: Rollout) -> None:
+    """Fail unless two rollouts have the same bits."""
+    for name in ("items", "uniformity", "centre_distance", "coverage"):
+        assert getattr(one, name).tobytes() == getattr(two, name).tobytes(), name
+
+
+def test_genomes_are_evaluated_like_teams_of_their_controllers() -> None:
+    teams = [[controller] * SCENARIO.robots for controller in RECORDED]
+    genomes = Genomes.from_controllers(RECORDED)
+    assert_equal(rollout(teams, SCENARIO), rollout(genomes, SCENARIO, threads=3))
+    assert_equal(rollout(teams, SCENARIO), rollout(genomes, SCENARIO, threads=1))
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 2**64 - 1))
+def test_brains_of_a_genome_are_those_of_its_controller(key: int) -> None:
+    genomes = random_genomes(5, key)
+    for number, controller in enumerate(genomes.controllers()):
+        for one, two in zip(
+            genome_brains(genomes, number, 6), make_brains([controller] * 6), strict=True
+        ):
+            assert (one.dtype, one.shape, one.tobytes()) == (two.dtype, two.shape, two.tobytes())
+
+
+def test_huge_weights_of_a_genome_are_tamed_like_those_of_a_controller() -> None:
+    controller = Controller(1, (1e308, 0.5, -1e307), ((12, 10, 1e308), (0, 12, -1e308)))
+    genomes = Genomes.from_controllers([controller])
+    for one, two in zip(genome_brains(genomes, 0, 6), make_brains([controller] * 6), strict=True):
+        assert one.tobytes() == two.tobytes()
+    assert_equal(rollout(genomes, SCENARIO), rollout([[controller] * 6], SCENARIO))
+
+
+def test_genomes_that_are_no_controllers_are_refused() -> None:
+    genomes = random_genomes(3, 1)
+    genomes.hidden[1] = 1000
+    with pytest.raises(InputError, match="controller 1: has 1000 hidden neurons"):
+        rollout(genomes, SCENARIO)
+    with pytest.raises(InputError, match="no teams"):
+        rollout(Genomes.zeros(0), SCENARIO)
+
+
+def test_failure_in_a_thread_is_the_callers() -> None:
+    team = [RECORDED[0]] * SCENARIO.robots
+    with pytest.raises(InputError, match="names 2 controllers; give 6"):
+        rollout([team, team[:2], team], SCENARIO, threads=2)
+
+
+# --- devices -----------------------------------------------------------------------------------
+
+
+class _Pending:
+    def __init__(self, jobs: Sequence[gpu.Job]) -> None:
+        self.jobs = jobs
+
+    def result(self) -> list[Rollout]:
+        results = []
+        for job in self.jobs:
+            assert job.teams is not None
+            controllers = job.genomes.controllers()
+            teams = [[controllers[number] for number in team] for team in job.teams]
+            results.append(rollout(teams, job.scenario))
+        return results
+
+
+@pytest.fixture
+def pretended_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let there be a GPU, which is the CPU."""
+    monkeypatch.setattr(gpu, "why_not", lambda: "")
+    monkeypatch.setattr(gpu, "launch", lambda jobs: _Pending(jobs))
+    monkeypatch.setattr(door, "LAUNCH", 4)
+
+
+@pytest.mark.usefixtures("pretended_gpu")
+def test_gpu_gets_the_same_teams_in_pieces() -> None:
+    few = RECORDED[:10]
+    mixed = [few[:6], few[4:10], few[:6][::-1], *[[controller] * 6 for controller in few]]
+    done: list[int] = []
+    assert_equal(
+        rollout(mixed, SCENARIO), rollout(mixed, SCENARIO, device="gpu", progress=done.append)
+    )
+    assert done == [4, 8, 12, 13]
+    genomes = Genomes.from_controllers(few)
+    assert_equal(rollout(genomes, SCENARIO), rollout(genomes, SCENARIO, device="auto"))
+    with pytest.raises(InputError, match="team 1 names 5 controllers; give 6"):
+        rollout([few[:6], few[:5]], SCENARIO, device="gpu")
+
+
+@pytest.mark.usefixtures("pretended_gpu")
+def test_auto_is_the_gpu_where_it_can_do_the_work() -> None:
+    assert choose_device("auto") == "gpu"
+    assert choose_device("cpu") == "cpu"
+    assert choose_device("auto", robots=1000) == "cpu"
+    with pytest.raises(InputError, match="robots, not 1000; use the CPU"):
+        choose_device("gpu", robots=1000)
+
+
+def test_missing_gpu_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "why_not", lambda: "there is no GPU; buy one")
+    assert choose_device("auto") == "cpu"
+    with pytest.raises(InputError, match="there is no GPU; buy one"):
+        rollout([RECORDED[:6]], SCENARIO, device="gpu")
+    with pytest.raises(InputError, match="no device 'tpu'; name one of auto, cpu, gpu"):
+        rollout([RECORDED[:6]], SCENARIO, device="tpu")
+
+
+# --- compilation -------------------------------------------------------------------------------
+
+
+def test_only_the_simulators_own_machine_code_counts_as_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert not is_cached()
+    folder = cache_folder() / "engine"
+    folder.mkdir(parents=True)
+    (folder / "variation._mutate-1.py311.nbi").touch()
+    assert not is_cached()
+    (folder / "cpu.advance-1.py311.nbi").touch()
+    assert is_cached()
+
+
+def test_swarms_of_one_scenario_do_not_disturb_each_other() -> None:
+    from swarmbo import Food, Swarm
+
+    one, two = (Swarm(SCENARIO, RECORDED[:6]) for _ in range(2))
+    one.food = [Food(1.0, 1.0, 3.0)]
+    one.reset(noise_key=5)
+    assert two.food == tuple(SCENARIO.arena.food)
+    two.advance(10)
+    three = Swarm(replace(SCENARIO), RECORDED[:6])
+    three.advance(10)
+    assert np.array_equal(two.poses, three.poses)
