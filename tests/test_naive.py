@@ -134,23 +134,29 @@ def test_engine_scores_a_lone_robot_like_the_oracle(engine: MakeSwarm, heading: 
         np.testing.assert_allclose(getattr(found, number), getattr(expected, number), atol=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_engine_collides_like_the_oracle(engine: MakeSwarm, seed: int) -> None:
-    """Robots driving across each other in a crowded corner, where little decides who slips."""
-    rng = np.random.default_rng(seed)
-    grid = np.array([(x, y) for x in (0.12, 0.27, 0.42) for y in (0.12, 0.27)])
-    headings = rng.uniform(-math.pi, math.pi, size=(6, len(grid), 1))
-    poses = np.concatenate([np.broadcast_to(grid, (6, len(grid), 2)), headings], axis=2)
-    scenario = Scenario(poses=poses).without_noise()
-    team = [fidelity.constant_controller(*rng.uniform(-10, 10, 2)) for _ in grid]
-    oracle, swarm = NaiveSwarm(scenario, team), engine(scenario, team)
-    oracle.advance(30)
-    swarm.advance(30)
-    assert oracle.colliding.any()
-    error = fidelity.MotionError.between(swarm.poses, oracle.poses)
-    assert np.median(error.position) < 2e-3
-    assert np.percentile(error.position, 95) < 15e-3
-    assert error.heading.max() < 1e-5
+def test_engine_collides_like_the_oracle(engine: MakeSwarm) -> None:
+    """Robots driving across each other in a crowded corner.
+
+    Little decides there who slips: the oracle itself ends up to 18 mm elsewhere
+    when its robots start 1 um away. So what counts is how all of them fare.
+    """
+    errors = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        grid = np.array([(x, y) for x in (0.12, 0.27, 0.42) for y in (0.12, 0.27)])
+        headings = rng.uniform(-math.pi, math.pi, size=(6, len(grid), 1))
+        poses = np.concatenate([np.broadcast_to(grid, (6, len(grid), 2)), headings], axis=2)
+        scenario = Scenario(poses=poses).without_noise()
+        team = [fidelity.constant_controller(*rng.uniform(-10, 10, 2)) for _ in grid]
+        oracle, swarm = NaiveSwarm(scenario, team), engine(scenario, team)
+        oracle.advance(30)
+        swarm.advance(30)
+        assert oracle.colliding.any()
+        error = fidelity.MotionError.between(swarm.poses, oracle.poses)
+        assert error.heading.max() < 1e-5
+        errors.append(error.position)
+    assert np.median(errors) < 1e-3
+    assert np.percentile(errors, 95) < 15e-3
 
 
 def test_engine_has_the_noise_of_its_random_numbers(engine: MakeSwarm) -> None:

@@ -89,8 +89,8 @@ _EIGHT = I(8)
 _ZERO = I(0)
 _MARGIN = F(0.002)  # m, for the curvature of paths within a tick
 _DRIFT = F(0.04)  # m, from its own path that a robot may be pushed in a tick
-_SWEEPS = 12  # over the contacts, at the most
-_SETTLED = F(2e-5)  # m/s, error of a contact's velocity that may remain
+_SWEEPS = 8  # over the contacts, at the most
+_SETTLED = F(1e-4)  # m/s, error of a contact's velocity that may remain
 
 
 @formula
