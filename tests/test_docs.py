@@ -1,7 +1,7 @@
 """The commands and programs in README and docs/ run as they stand.
 
 Blocks marked `bash` and `python` are run, those of one document in one folder and in their order;
-blocks marked otherwise (`sh`, `json`, ...) are not.
+blocks marked otherwise (`sh`, `json`, ...) are not. Evolution runs at reduced size.
 """
 
 import os
@@ -17,6 +17,7 @@ import swarmbo
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+REDUCED = '$(test "$1" = evolve && echo --evaluations 300 --batch 50)'
 SHELLS = {"bash": ["bash", "-euo", "pipefail", "-c"], "python": ["python", "-c"]}
 
 
@@ -31,8 +32,8 @@ def blocks(document: Path) -> list[tuple[str, str]]:
 def test_commands_of_the_document_run(document: Path, tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name, command in (("python", ""), ("swarmbo", "-m swarmbo")):
-        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {command} "$@"\n')
+    for name, command in (("python", '"$@"'), ("swarmbo", f'-m swarmbo "$@" {REDUCED}')):
+        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {command}\n')
         (programs / name).chmod(0o755)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     settings = os.environ | {
