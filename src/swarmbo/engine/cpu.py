@@ -156,8 +156,9 @@ def _count_visits(world, lanes, work):
         dy = work.y[i] - cy
         lanes.distance[i] += np.float64(np.sqrt(dx * dx + dy * dy))
     lane = 0
-    for _ in range(world.robots):
-        for trial in range(world.trials):
+    for robot in range(world.robots):
+        first = robot // world.swarm * world.trials
+        for trial in range(first, first + world.trials):
             column = np.int64(lanes.x[lane] * world.per_square)
             row = np.int64(lanes.y[lane] * world.per_square)
             column = min(max(column, 0), world.squares_x - 1)

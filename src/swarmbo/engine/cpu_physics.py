@@ -63,7 +63,7 @@ from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS, PARTNERS, SECTORS
     WALL_X_T,
     WALL_Y_N,
     WALL_Y_T,
-    LANE,  # its number
+    LANE,  # its number; -1 for none
 ) = (I(8 * row) for row in range(ACTIVE_ROWS))
 
 # Likewise for the pairs that may touch: B in A's frame.
@@ -142,8 +142,9 @@ def _activate(world, lanes, work, i, count):
 
 @formula
 def _fill_up(world, active, count):
-    """Let the places up to a whole block stand still in the middle of the arena."""
-    for number in range(count, (count + 7) // 8 * 8):
+    """Let the places up to a whole block rest in the middle of the arena; return the new count."""
+    end = (count + 7) // 8 * 8
+    for number in range(count, end):
         p = _place(number)
         for row in range(ACTIVE_ROWS):
             active[p + I(8 * row)] = F(0)
@@ -153,6 +154,8 @@ def _fill_up(world, active, count):
         active[p + STEP_COS] = F(1)
         active[p + SIDE_X] = F(1)
         active[p + SIDE_Y] = F(1)
+        active[p + LANE] = F(-1)
+    return end
 
 
 @formula
@@ -174,6 +177,8 @@ def _remember(lanes, work, count, pairs):
     active = work.active
     for number in range(count):
         p = _place(number)
+        if active[p + LANE] < F(0):
+            continue
         i = I(active[p + LANE])
         lanes.wall_push[i, 0] = active[p + WALL_X_N]
         lanes.wall_push[i, 1] = active[p + WALL_X_T]
@@ -194,7 +199,11 @@ def _remember(lanes, work, count, pairs):
 
 @formula
 def gather(world, lanes, work, near):
-    """Find the lanes and pairs that may touch something in this tick; return their numbers."""
+    """Find the lanes and pairs that may touch something in this tick.
+
+    Returns the numbers of places that are taken by all, by those in corners, and by
+    those in corners or at walls, and the number of pairs.
+    """
     reach = world.radius + _MARGIN
     width = world.width
     height = world.height
@@ -227,20 +236,21 @@ def gather(world, lanes, work, near):
             work.pair_place[pairs, 0] = i
             work.pair_place[pairs, 1] = j
             pairs += 1
-    # Those in corners come first, then those at walls: the blocks after them need not look there.
+    # Those in corners come first, then those at walls, then those near others alone. Each kind has
+    # blocks of its own: so a lane's numbers do not depend on which other lanes there are.
     count = 0
     for i in range(world.robots * world.trials):
         if work.corner_gap[i] < reach:
             count = _activate(world, lanes, work, i, count)
-    in_corners = count
+    count = in_corners = _fill_up(world, work.active, count)
     for i in range(world.robots * world.trials):
         if work.wall_gap[i] < reach:
             count = _activate(world, lanes, work, i, count)
-    at_walls = count
+    count = at_walls = _fill_up(world, work.active, count)
     for pair in range(pairs):
         count = _activate(world, lanes, work, work.pair_place[pair, 0], count)
         count = _activate(world, lanes, work, work.pair_place[pair, 1], count)
-    _fill_up(world, work.active, count)
+    count = _fill_up(world, work.active, count)
     for pair in range(pairs):
         _recall(lanes, work, pair)
         _face_each_other(
@@ -725,9 +735,9 @@ def _turn_as_commanded(world, active, base):
 def substeps(world, lanes, work, count, in_corners, at_walls, pairs):
     """Move the active lanes through the sub-steps of a tick."""
     active = work.active
-    end = I((count + 7) // 8) * _BLOCK
-    wall_end = I((at_walls + 7) // 8) * _BLOCK
-    corner_end = I((in_corners + 7) // 8) * _BLOCK
+    end = I(count // 8) * _BLOCK
+    wall_end = I(at_walls // 8) * _BLOCK
+    corner_end = I(in_corners // 8) * _BLOCK
     for substep in range(world.substeps):
         for base in range(_ZERO, end, _BLOCK):
             _move(active, base, world.dt)
@@ -747,6 +757,8 @@ def substeps(world, lanes, work, count, in_corners, at_walls, pairs):
             _solve_contacts(world, work, contacts, pair_contacts)
     for number in range(count):
         p = _place(number)
+        if active[p + LANE] < F(0):
+            continue
         i = I(active[p + LANE])
         work.path_x[i] = active[p + DX]
         work.path_y[i] = active[p + DY]

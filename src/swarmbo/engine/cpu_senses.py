@@ -35,12 +35,12 @@ _RANDOM = np.int32(SENSOR_FAULTS.index("random"))
 
 @formula
 def _all_pairs(world, lanes, work):
-    """List the lanes within each other's sensing reach, comparing all robots of a trial."""
+    """List the lanes within each other's sensing reach, comparing all robots of a swarm."""
     trials = world.trials
     reach2 = np.float64(world.sense_reach * world.sense_reach)
     count = 0
     for a in range(world.robots):
-        for b in range(a + 1, world.robots):
+        for b in range(a + 1, (a // world.swarm + 1) * world.swarm):
             for trial in range(trials):
                 i = np.uint32(a * trials + trial)
                 j = np.uint32(b * trials + trial)
@@ -107,7 +107,7 @@ def _grid_pairs(world, lanes, work):
 @formula
 def near_pairs(world, lanes, work):
     """List the lanes within each other's sensing reach in `work.near`; return their number."""
-    if world.robots <= _ALL_PAIRS:
+    if world.swarm <= _ALL_PAIRS:
         return _all_pairs(world, lanes, work)
     return _grid_pairs(world, lanes, work)
 

@@ -1,9 +1,11 @@
 """The engine's data: one column per robot of every trial, as plain arrays.
 
 A *lane* is one robot in one trial, number robot * trials + trial, so that the
-trials of a robot lie side by side. The number of lanes is rounded up to a
-multiple of 8; the surplus lanes rest in the middle of the arena and count for
-nothing.
+trials of a robot lie side by side. Several swarms can share the lanes, one
+after the other; their robots do not meet. The number of lanes is rounded up to
+a multiple of 32, so that every one of them is computed by the same vector
+instructions, wherever it lies; the surplus lanes rest in the middle of the
+arena and count for nothing.
 """
 
 from collections.abc import Sequence
@@ -45,7 +47,8 @@ FEATURES = (  # of a trial's robots, in every tick
 class World(NamedTuple):
     """A scenario's constants, as the kernels take them."""
 
-    robots: int
+    robots: int  # of all swarms
+    swarm: int  # robots that meet each other
     trials: int
     width: Any  # m
     height: Any  # m
@@ -167,8 +170,8 @@ def aligned(shape: int | tuple[int, ...], kind: type) -> Array:
 
 
 def padded(count: int) -> int:
-    """`count` rounded up to whole vectors."""
-    return -(-count // WIDTH) * WIDTH
+    """`count` rounded up to whole turns of the longest vector loop, four vectors."""
+    return -(-count // (4 * WIDTH)) * (4 * WIDTH)
 
 
 def _outline(robot: Robot) -> tuple[Array, Array]:
@@ -210,7 +213,7 @@ def _way(number: float) -> complex:
 
 
 def make_world(scenario: Scenario) -> World:
-    """The kernels' constants for a scenario."""
+    """The kernels' constants for a swarm in a scenario."""
     arena, robot = scenario.arena, scenario.robot
     vertices, edges = _outline(robot)
     dt = scenario.tick / scenario.substeps
@@ -225,6 +228,7 @@ def make_world(scenario: Scenario) -> World:
     )
     return World(
         robots=scenario.robots,
+        swarm=scenario.robots,
         trials=scenario.trials,
         width=F(arena.width),
         height=F(arena.height),
@@ -296,12 +300,12 @@ def noise_keys(noise_key: int, trials: int, robots: int) -> Array:
     return np.array(keys, np.uint32)
 
 
-def make_lanes(scenario: Scenario, neurons: int, features: bool = False) -> Lanes:
+def make_lanes(scenario: Scenario, neurons: int, features: bool = False, swarms: int = 1) -> Lanes:
     """Lanes with room for `neurons` neurons beside the inputs; `reset_lanes` fills them.
 
     FEATURES are measured only if wanted.
     """
-    lanes = padded(scenario.robots * scenario.trials)
+    lanes = padded(swarms * scenario.robots * scenario.trials)
     squares_x, squares_y = scenario.arena.squares
 
     def row(kind: type) -> Array:
@@ -334,34 +338,34 @@ def make_lanes(scenario: Scenario, neurons: int, features: bool = False) -> Lane
         partners=np.zeros((lanes, PARTNERS), np.int32),
         pair_push=aligned((lanes, PARTNERS, 2), F),
         wall_push=aligned((lanes, 4), F),
-        visits=np.zeros((scenario.trials, squares_x * squares_y), np.int32),
+        visits=np.zeros((swarms * scenario.trials, squares_x * squares_y), np.int32),
         features=np.zeros((2 * len(FEATURES), scenario.trials if features else 0)),
     )
 
 
-def reset_lanes(lanes: Lanes, scenario: Scenario, keys: Array) -> None:
-    """Put the swarm at the start of its trials."""
+def reset_lanes(lanes: Lanes, scenario: Scenario, keys: Array, swarms: int = 1) -> None:
+    """Put the swarms at the start of their trials."""
     for array in lanes:
         array.fill(0)
-    count = scenario.robots * scenario.trials
+    count = swarms * scenario.robots * scenario.trials
     lanes.x[count:], lanes.y[count:] = scenario.arena.centre
-    by_lane = scenario.poses.transpose(1, 0, 2).reshape(count, 3)
+    by_lane = np.tile(scenario.poses.transpose(1, 0, 2).reshape(-1, 3), (swarms, 1))
     lanes.x[:count], lanes.y[:count] = by_lane[:, 0], by_lane[:, 1]
     # Headings in (-pi, pi], as everywhere in the engine.
     lanes.heading[:count] = -((np.pi - by_lane[:, 2]) % (2 * np.pi) - np.pi)
     lanes.sign.fill(1)
     lanes.partners.fill(-1)
-    lanes.key0[:count] = keys[..., 0].ravel()
-    lanes.key1[:count] = keys[..., 1].ravel()
-    apply_effects(lanes, scenario.effects(), scenario.trials)
+    lanes.key0[:count] = np.tile(keys[..., 0].ravel(), swarms)
+    lanes.key1[:count] = np.tile(keys[..., 1].ravel(), swarms)
+    apply_effects(lanes, scenario.effects(), scenario.trials, swarms)
 
 
-def apply_effects(lanes: Lanes, effects: Effects, trials: int) -> None:
+def apply_effects(lanes: Lanes, effects: Effects, trials: int, swarms: int = 1) -> None:
     """Let every robot have the faults that `effects` names."""
-    count = effects.robots * trials
+    count = swarms * effects.robots * trials
 
     def spread(row: Array, per_robot: Array) -> None:
-        row[:count] = np.repeat(per_robot, trials)
+        row[:count] = np.tile(np.repeat(per_robot, trials), swarms)
 
     spread(lanes.proximity_fault, effects.proximity)
     spread(lanes.ground_fault, effects.ground)
@@ -372,9 +376,10 @@ def apply_effects(lanes: Lanes, effects: Effects, trials: int) -> None:
     lanes.sign[(lanes.software == MAD) & ~was_mad] = 1
 
 
-def make_work(lanes: int, neurons: int, robots: int, trials: int) -> Work:
+def make_work(lanes: int, neurons: int, world: World) -> Work:
     """Scratch memory for swarms of up to this many lanes and neurons."""
-    pairs = min(robots * (robots - 1) // 2 * trials, 16 * lanes) + WIDTH
+    robots, trials = world.swarm, world.trials
+    pairs = min(world.robots * (robots - 1) // 2 * trials, 16 * lanes) + WIDTH
     contacts = pairs + 2 * lanes
     cells = 4 * robots + 16
     return Work(
@@ -395,7 +400,7 @@ def make_work(lanes: int, neurons: int, robots: int, trials: int) -> Work:
         sight=aligned(VIEW_ROWS * (2 * pairs + WIDTH), F),
         floor=aligned((3, lanes), np.int32),
         slot=aligned(lanes, np.int32),
-        active=aligned(ACTIVE_ROWS * lanes, F),
+        active=aligned(ACTIVE_ROWS * (lanes + 3 * WIDTH), F),
         near=np.zeros((pairs, 2), np.int32),
         pair_place=np.zeros((pairs, 2), np.int32),
         pair=aligned(PAIR_ROWS * (pairs + WIDTH), F),
@@ -466,6 +471,26 @@ def genome_brains(genomes: Genomes, number: int, robots: int) -> Brains:
         bias=bias,
         sources=genomes.source[number, :count][order].astype(np.int32),
         weights=GAIN * weight[order],
+    )
+
+
+def join_brains(parts: Sequence[Brains], robots: int) -> Brains:
+    """The controllers of swarms of `robots` side by side."""
+    neurons = np.cumsum([0, *(len(part.neurons) for part in parts)])
+    connections = np.cumsum([0, *(len(part.sources) for part in parts)])
+    runs = [
+        part.runs + np.array([number * robots] * 2 + [neurons[number]] * 2, np.int32)
+        for number, part in enumerate(parts)
+    ]
+    spans = [
+        part.neurons + np.int32(start) for part, start in zip(parts, connections, strict=False)
+    ]
+    return Brains(
+        runs=np.concatenate(runs),
+        neurons=np.concatenate(spans),
+        bias=np.concatenate([part.bias for part in parts]),
+        sources=np.concatenate([part.sources for part in parts]),
+        weights=np.concatenate([part.weights for part in parts]),
     )
 
 

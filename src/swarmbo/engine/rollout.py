@@ -12,11 +12,13 @@ import numpy as np
 
 from swarmbo.controller.genomes import Genomes
 from swarmbo.controller.network import Controller
-from swarmbo.engine.swarm import Swarm
+from swarmbo.engine.lanes import Brains, genome_brains, make_brains
+from swarmbo.engine.swarm import Swarms
 from swarmbo.errors import InputError, short
 from swarmbo.world.scenario import Scenario
 
 DEVICES = ("auto", "cpu", "gpu")
+LANES = 192  # robots, over all trials, that a thread runs at once
 LAUNCH = 8192  # teams that the GPU takes at once
 
 Team = Sequence[Controller]
@@ -80,7 +82,7 @@ def rollout(
 
     A team names a controller per robot. Genomes are teams too: each controller
     runs as a swarm of its own. `device` is "cpu", "gpu", or "auto" for the GPU
-    if there is one. The CPU runs a team per thread; `threads` defaults to all
+    if there is one. The CPU runs some teams per thread; `threads` defaults to all
     cores, and the result does not depend on it. With `features` the result has
     those on which the descriptor SDBC is built. `progress` is called with the
     number of teams done so far.
@@ -112,75 +114,85 @@ def _on_cpu(
         coverage=np.zeros(shape),
         features=np.zeros((*shape, 12)) if features else None,
     )
+    threads = min(threads, len(teams))
+    together = _together(len(teams) // threads, scenario, features)
     stop = Event()
-    numbers = _Numbers(len(teams))
+    jobs = _Jobs(len(teams), together)
 
     def work() -> None:
-        """Evaluate the teams that no other thread has taken, always with the same swarm."""
-        swarm = None
-        for number in numbers:
-            if swarm is None:
-                swarm = Swarm(scenario, _team(teams, number, scenario.robots), features=features)
-            elif isinstance(teams, Genomes):
-                swarm.restart_genome(teams, number)
-            else:
-                swarm.restart(teams[number])
+        """Evaluate the teams that no other thread has taken."""
+        swarms = None
+        for numbers in jobs:
+            if swarms is None or len(numbers) < together:
+                swarms = Swarms(scenario, len(numbers), features=features)
+            swarms.begin([_brains(teams, number, scenario.robots) for number in numbers])
             remaining = scenario.ticks
             while remaining > 0 and not stop.is_set():
-                step = min(remaining, swarm.ticks_per_call)
-                swarm.advance(step)
+                step = min(remaining, swarms.ticks_per_call)
+                swarms.advance(step)
                 remaining -= step
             if stop.is_set():
                 return
-            scores = swarm.scores()
-            result.items[number] = scores.items
-            result.uniformity[number] = scores.uniformity
-            result.centre_distance[number] = scores.centre_distance
-            result.coverage[number] = scores.coverage
-            if result.features is not None:
-                result.features[number] = scores.features
-            numbers.finish()
+            for number, scores in zip(numbers, swarms.all_scores(), strict=True):
+                result.items[number] = scores.items
+                result.uniformity[number] = scores.uniformity
+                result.centre_distance[number] = scores.centre_distance
+                result.coverage[number] = scores.coverage
+                if result.features is not None:
+                    result.features[number] = scores.features
+            jobs.finish(len(numbers))
 
-    with ThreadPoolExecutor(min(threads, len(teams))) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         try:
-            running = {pool.submit(work) for _ in range(min(threads, len(teams)))}
+            running = {pool.submit(work) for _ in range(threads)}
             while running:
                 ended, running = wait(running, timeout=0.1, return_when=FIRST_EXCEPTION)
                 for future in ended:
                     future.result()
                 if progress is not None:
-                    progress(numbers.done)
+                    progress(jobs.done)
         finally:
             stop.set()  # Ctrl-C: let the threads end within one call of the kernel
     return result
 
 
-class _Numbers:
-    """0, 1, ..., count - 1, each given to one thread only."""
+class _Jobs:
+    """The numbers 0, 1, ..., count - 1, some at a time, each given to one thread only."""
 
-    def __init__(self, count: int) -> None:
-        self.done = 0  # how many are finished
-        self._numbers = iter(range(count))
+    def __init__(self, count: int, together: int) -> None:
+        self.done = 0  # how many numbers are finished
+        self._jobs = iter([range(n, min(n + together, count)) for n in range(0, count, together)])
         self._lock = Lock()
 
-    def finish(self) -> None:
-        """Count one as finished."""
+    def finish(self, count: int) -> None:
+        """Count so many as finished."""
         with self._lock:
-            self.done += 1
+            self.done += count
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[range]:
         while True:
             with self._lock:
-                number = next(self._numbers, None)
-            if number is None:
+                job = next(self._jobs, None)
+            if job is None:
                 return
-            yield number
+            yield job
 
 
-def _team(teams: Sequence[Team] | Genomes, number: int, robots: int) -> Team:
+def _together(teams: int, scenario: Scenario, features: bool) -> int:
+    """How many of a thread's teams run side by side: about 200 robots fill the vectors well."""
+    if features:
+        return 1
+    return max(1, min(teams, LANES // (scenario.robots * scenario.trials)))
+
+
+def _brains(teams: Sequence[Team] | Genomes, number: int, robots: int) -> Brains:
     if isinstance(teams, Genomes):
-        return [teams.controller(number)] * robots
-    return teams[number]
+        return genome_brains(teams, number, robots)
+    if len(teams[number]) != robots:
+        raise InputError(
+            f"the team names {len(teams[number])} controllers; give {robots}, one per robot"
+        )
+    return make_brains(teams[number])
 
 
 def _on_gpu(

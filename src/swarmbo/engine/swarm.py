@@ -6,7 +6,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from swarmbo.controller.genomes import Genomes
 from swarmbo.controller.network import INPUTS, OUTPUTS, Controller
 from swarmbo.engine import lanes as layout
 from swarmbo.errors import InputError
@@ -48,13 +47,16 @@ class Swarm:
     `features` the scores have those on which the descriptor SDBC is built.
     """
 
+    _swarms = 1  # that share the lanes, see `Swarms`
+
     def __init__(
         self, scenario: Scenario, team: Sequence[Controller], *, features: bool = False
     ) -> None:
         self.scenario = scenario
         self.tick = 0  # ticks so far
         self._world, self._keys = _prepared(scenario)
-        self._lanes = layout.make_lanes(scenario, OUTPUTS, features)
+        self._world = self._world._replace(robots=self._swarms * scenario.robots)
+        self._lanes = layout.make_lanes(scenario, OUTPUTS, features, self._swarms)
         self._work = self._make_work(OUTPUTS)
         self._team: tuple[Controller, ...] = ()
         self._start: list[tuple[np.ndarray, np.ndarray]] = []  # an array, and how it is at first
@@ -91,8 +93,7 @@ class Swarm:
             self._work = self._make_work(rows)
 
     def _make_work(self, rows: int) -> layout.Work:
-        robots, trials = self.scenario.robots, self.scenario.trials
-        return layout.make_work(self._lanes.x.size, rows, robots, trials)
+        return layout.make_work(self._lanes.x.size, rows, self._world)
 
     @property
     def disturbances(self) -> tuple[Disturbance, ...]:
@@ -143,15 +144,6 @@ class Swarm:
         self.team = team
         self.reset()
 
-    def restart_genome(self, genomes: Genomes, number: int) -> None:
-        """Start the trials again, all robots with this controller; `team` does not tell of it.
-
-        The genomes must have passed `check`.
-        """
-        self._make_room(OUTPUTS + int(genomes.hidden[number]))
-        self._brains = layout.genome_brains(genomes, number, self.scenario.robots)
-        self.reset()
-
     def reset(self, poses: np.ndarray | None = None, noise_key: int | None = None) -> None:
         """Start the trials again; with other poses (trials x robots x 3) or noise if given."""
         if poses is not None:
@@ -162,7 +154,7 @@ class Swarm:
             self._keys = layout.noise_keys(noise_key, self.scenario.trials, self.scenario.robots)
             self._start.clear()
         if not self._start:
-            layout.reset_lanes(self._lanes, self.scenario, self._keys)
+            layout.reset_lanes(self._lanes, self.scenario, self._keys, self._swarms)
             arrays = self._lanes._replace(values=self._lanes.x)
             self._start = [(array, array.copy()) for array in arrays]
         for array, start in self._start:
@@ -170,9 +162,10 @@ class Swarm:
         self._lanes.values.fill(0)
         self.tick = 0
 
-    def _by_trial(self, row: np.ndarray) -> np.ndarray:
+    def _by_trial(self, row: np.ndarray, swarm: int = 0) -> np.ndarray:
         robots, trials = self.scenario.robots, self.scenario.trials
-        return row[: robots * trials].reshape(robots, trials).T
+        size = robots * trials
+        return row[swarm * size : (swarm + 1) * size].reshape(robots, trials).T
 
     @property
     def poses(self) -> np.ndarray:
@@ -207,15 +200,19 @@ class Swarm:
 
     def scores(self) -> Scores:
         """Items and HBD numbers since the start of the trials."""
+        return self._scores(0)
+
+    def _scores(self, swarm: int) -> Scores:
         ticks = max(self.tick, 1)
-        visits = self._lanes.visits
+        trials = self.scenario.trials
+        visits = self._lanes.visits[swarm * trials : (swarm + 1) * trials]
         shares = visits / (ticks * self.scenario.robots)
         visited = np.count_nonzero(visits, axis=1)
         even = 1 / np.maximum(visited, 1)
         spread = np.where(visits > 0, np.abs(shares - even[:, None]), 0).sum(axis=1)
-        distance = self._by_trial(self._lanes.distance).mean(axis=1) / ticks
+        distance = self._by_trial(self._lanes.distance, swarm).mean(axis=1) / ticks
         return Scores(
-            items=self.items,
+            items=self._by_trial(self._lanes.items, swarm).copy(),
             uniformity=(1 - even) - spread / 2,
             centre_distance=distance * self._world.per_half_diagonal,
             coverage=visited / visits.shape[1],
@@ -228,3 +225,26 @@ class Swarm:
             return None
         mean, square = np.split(sums / ticks, 2)
         return np.concatenate([mean, np.sqrt(np.maximum(square - mean * mean, 0))]).T
+
+
+class Swarms(Swarm):
+    """Several swarms side by side, which do not meet: they fill vectors better than one does.
+
+    Each gets the very numbers that it would get alone. They can be advanced and
+    scored; what else `Swarm` tells is about the first of them.
+    """
+
+    def __init__(self, scenario: Scenario, swarms: int, *, features: bool = False) -> None:
+        self._swarms = swarms
+        still = Controller(0, (0.0, 0.0), ())
+        super().__init__(scenario, [still] * scenario.robots, features=features)
+
+    def begin(self, brains: Sequence[layout.Brains]) -> None:
+        """Start the trials again, each swarm with its brains."""
+        self._make_room(max(int((part.runs[:, 3] - part.runs[:, 2]).max()) for part in brains))
+        self._brains = layout.join_brains(brains, self.scenario.robots)
+        self.reset()
+
+    def all_scores(self) -> list[Scores]:
+        """The scores of each swarm."""
+        return [self._scores(swarm) for swarm in range(self._swarms)]
