@@ -20,7 +20,8 @@ from swarmbo.world.scenario import Scenario
 TEAMS = (8192, 2500, 1000, 500)
 REPEATS = 5
 PACKINGS = (1, 2, 3, 4, 5)  # trials in a warp
-WARPS = (2, 4, 1)  # in a block
+WARPS = (1, 2, 4)  # in a block
+CROWDS = (8, 16, 32, 24)  # robots whose contacts a warp solves at a time
 
 
 def difference(a: Rollout, b: Rollout) -> str:
@@ -138,6 +139,9 @@ def main() -> None:
         print(
             f"{gpu.WARPS} warps per block:", " ".join(f"{rate:.3e}" for rate in rates), flush=True
         )
+    for gpu.CROWD in CROWDS:
+        rates = [measure(scenario, teams) for teams in TEAMS]
+        print(f"crowds of {gpu.CROWD}:", " ".join(f"{rate:.3e}" for rate in rates), flush=True)
     print(f"host: {1e3 * host_time(scenario, 2500):.2f} ms per launch of 2500 teams")
 
 

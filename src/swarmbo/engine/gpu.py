@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from swarmbo.controller.genomes import Genomes
 
 MAX_ROBOTS = 32  # a trial's robots are lanes of one warp
-WARPS = 1  # of a block, a power of two
+WARPS = 4  # of a block
 SHARED = 48 * 1024  # bytes of a block
+CROWD = 24  # robots whose contacts a warp solves at a time, from several warps of its block
 FULL = 8  # warps of a multiprocessor that keep it busy
 TABLES = 8  # sets of scenarios that stay on the device
 ROUND = 32  # connections to which the room per genome is rounded up
@@ -393,17 +394,18 @@ def _launch(numbers: list[int], jobs: list[Job], packing: int | None) -> _Part:
     distance, _ = desk.device("distance", (total,), np.float64)
 
     packing = min(_packing(robots, total) if packing is None else packing, LANES // robots)
-    rows = kernels.ROWS + hidden
     warps = 1 if SIMULATED else WARPS
-    while warps > 1 and warps * kernels.shared_bytes(robots, rows) > SHARED:
-        warps //= 2
+    while warps > 1 and warps * kernels.shared_bytes(robots, hidden) > SHARED:
+        warps -= 1
     kernel = kernels.simulation(constants, warps)
-    kernel[-(-total // (packing * warps)), LANES * warps, stream, rows * LANES * warps * 4](
+    memory = warps * kernels.dynamic_bytes(robots, hidden)
+    kernel[-(-total // (packing * warps)), LANES * warps, stream, memory](
         ticks,
         trials,
         packing,
+        CROWD,
         total,
-        rows,
+        hidden,
         which,
         table.tables,
         table.scene,

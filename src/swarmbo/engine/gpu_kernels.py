@@ -1,8 +1,7 @@
 """The engine's kernels on the GPU: a warp runs some trials from the first tick to the last.
 
-A lane is a robot. `gpu_physics` holds what happens at contact. The warps of a
-block have nothing to do with each other, but begin each tick together: what
-slows a warp down is to fetch the code, and so they fetch the same.
+A lane is a robot. `gpu_physics` holds what happens at contact, where the warps
+of a block help each other.
 """
 
 import math
@@ -15,34 +14,47 @@ from numba import float32, float64, int32, uint32
 from swarmbo.engine.cpu_senses import _MAX, _MIN, _RANDOM
 from swarmbo.engine.gpu_physics import (
     AROUND,
+    AT_WALL,
     BODY_ROWS,
     CLOSE,
-    CONTACT_ROWS,
+    CONTACT_SIZE,
     COS,
     COUNTERS,
+    CROWD,
     CROWDED,
     DRIFT,
     FLAG_ROWS,
     MARGIN,
     MEMORY_ROWS,
+    MOVED_X,
+    MOVED_Y,
     NEAR,
+    OLD_TURN,
     PATH_X,
     PATH_Y,
     PUSH_X,
+    QX,
+    QY,
     ROBOT_ROWS,
     SIN,
     TURN,
+    TURNED,
     UNTOUCHED,
+    UX,
+    UY,
     WALL_X_N,
+    WALLS,
     X,
     Y,
-    lanes_of,
+    gather,
     may_touch,
     pair_entry,
+    robots_of,
     substeps,
 )
 from swarmbo.engine.gpu_warp import (
     LANES,
+    SIMULATED,
     J,
     U,
     add_to,
@@ -64,7 +76,7 @@ MAX_NEURONS = 66  # outputs and hidden ones
 INPUTS = 10
 ROWS = 9  # inputs that are not constant
 SENSORS = 7
-MAX_REGISTERS = 80  # of a thread
+MAX_REGISTERS = 64  # of a thread: more warps at a time are worth the spilling
 UNSEEN = J(2**31 - 1)
 PER_METRE = F(2.0**30)  # of distances as integers
 
@@ -101,7 +113,7 @@ class Constants(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What the lanes of a warp share."""
+    """What the warps of a block share, and each warp's own part of it."""
 
     robots: Any  # see gpu_physics, as are all up to `body`
     flags: Any
@@ -116,6 +128,12 @@ class Shared(NamedTuple):
     body: Any
     facing: Any  # sector -> first edge and first vertex that face that way
     scratch: Any
+    members: Any  # robots that a warp hands in: crowds from the front, lone ones from the back
+    pairs: Any  # of the group that the warp runs, as places in `close`; where `near` was
+    warp: Any  # number of the warp in its block
+    warps: Any
+    first_pair: Any  # where the warp's part of `near` and `close` begins
+    first_contact: Any  # and where that of `contacts` begins
     lanes: Any  # 32; not told to the compiler, which else makes copies of loops by strides of it
 
 
@@ -154,10 +172,26 @@ def pair_table(robots: int) -> np.ndarray:
     return np.append(a | b << 5 | colour << 10, 0)
 
 
-def shared_bytes(robots: int, rows: int) -> int:
-    """Shared memory of a warp, with some to spare, when it has so many rows in `values`."""
+def contacts_at_once(robots: int) -> int:
+    """Contacts for which a warp has room."""
+    return max(48, 4 * robots)
+
+
+def input_numbers(robots: int) -> int:
+    """The room of a warp for what its sensors tell, and at other times for its contacts."""
+    return max(ROWS * LANES, CONTACT_SIZE * contacts_at_once(robots))
+
+
+def dynamic_bytes(robots: int, hidden: int) -> int:
+    """Shared memory of a warp for inputs, contacts and hidden neurons."""
+    return 4 * (input_numbers(robots) + LANES * hidden)
+
+
+def shared_bytes(robots: int, hidden: int) -> int:
+    """Shared memory of a warp, with some to spare."""
     pairs = robots * (robots - 1) // 2 * (LANES // robots)
-    return 5500 + 20 * pairs + 4 * LANES * rows
+    static = 3500 + 20 * pairs + 4 * contacts_at_once(robots)
+    return static + dynamic_bytes(robots, hidden)
 
 
 # --- senses ------------------------------------------------------------------------------------
@@ -172,15 +206,15 @@ def near_pairs(world, shared, table, pairs, t):
     q = t
     while q < U(pairs):
         slot = U(q // U(per_trial))
-        begin = slot * U(world.robots)
+        begin = shared.warp * U(LANES) + slot * U(world.robots)
         code = table[q - slot * U(per_trial)]
         a = begin + (code & U(31))
         b = begin + ((code >> U(5)) & U(31))
         dx = robots[X, b] - robots[X, a]
         dy = robots[Y, b] - robots[Y, a]
         if dx * dx + dy * dy < reach2:
-            k = U(add_to(shared.counters, NEAR, J(1)))
-            shared.near[k] = pair_entry(a, b, code >> U(10), q)
+            k = U(add_to(shared.counters, (U(NEAR), shared.warp), J(1)))
+            shared.near[shared.first_pair + k] = pair_entry(a, b, code >> U(10), q)
         q = U(q + shared.lanes)
 
 
@@ -192,7 +226,7 @@ def look_at_robots(world, shared, sensors, readings, count, t, first):
     while task < U(count * J(14)):
         number = U(U(task) // U(14))
         rest = U(U(task) - number * U(14))
-        a, b = lanes_of(shared.near[number])
+        a, b = robots_of(shared.near[shared.first_pair + number])
         swaps = rest >= U(7)
         i = b if swaps else a
         j = a if swaps else b
@@ -217,7 +251,7 @@ def look_at_robots(world, shared, sensors, readings, count, t, first):
             s * sc + c * ss,
         )
         if distance <= world.proximity[0]:
-            lower_to(readings, first + k * U(LANES) + i, J(distance * PER_METRE))
+            lower_to(readings, first + k * U(LANES) + (i & U(31)), J(distance * PER_METRE))
         task = U(task + shared.lanes)
 
 
@@ -277,7 +311,8 @@ def simulation(world: Constants, warps: int) -> Any:
     """The kernel that runs trials, for these constants, in blocks of so many warps.
 
     Warp w of all runs the trials w * packing ... of all teams' trials in a row;
-    it has `rows` rows for inputs and hidden neurons.
+    it takes up to `crowd` robots at a time from its own and other warps of its block,
+    and has room for so many hidden neurons.
     `teams` = (scenario, genome of each robot), `tables` = (pairs, body, facing,
     sensors), `scene` = (poses, keys, codes, gains, food) of the scenarios, `brain` =
     (neurons, starts, bias, sources, weights) of the genomes, `out` = (visits,
@@ -287,13 +322,18 @@ def simulation(world: Constants, warps: int) -> Any:
     slots = LANES // robots
     per_trial = robots * (robots - 1) // 2
     room = max(1, per_trial * slots)
-    contact_room = 5 * LANES // 2
+    contact_room = contacts_at_once(robots)
+    # What the sensors tell is needed before the sub-steps, the contacts in them: at one place.
+    input_room = input_numbers(robots)
+    scratch_room = LANES if SIMULATED else 1
     tick_length = F(world.dt * F(world.substeps))
     table_room = per_trial + 1
-    threads = U(LANES * warps)
+    places = LANES * warps
+    pair_places = room * warps
+    threads = U(places)
     row_size = U(LANES)
 
-    def run(ticks, trials, packing, total, rows, teams, tables, scene, brain, out):
+    def run(ticks, trials, packing, crowd, total, hidden, teams, tables, scene, brain, out):
         scenario_of, genome_of = teams
         table_of, body_of, facing_of, sensors_of = tables
         poses, keys, codes_of, gains, food = scene
@@ -307,27 +347,37 @@ def simulation(world: Constants, warps: int) -> Any:
         sums = cuda.local.array(MAX_NEURONS, float32)
         warp = U(cuda.threadIdx.x // U(LANES))
         t = U(cuda.threadIdx.x % U(LANES))
+        near = cuda.shared.array(pair_places, uint32)
         shared = Shared(
-            cuda.shared.array((warps, ROBOT_ROWS, LANES), float32)[warp],
-            cuda.shared.array((warps, FLAG_ROWS, LANES), int32)[warp],
-            cuda.shared.array((warps, CONTACT_ROWS, contact_room), float32)[warp],
+            cuda.shared.array((ROBOT_ROWS, places), float32),
+            cuda.shared.array((FLAG_ROWS, places), int32),
+            values,
             cuda.shared.array((warps, contact_room), uint32)[warp],
-            cuda.shared.array((warps, LANES), uint32)[warp],
-            cuda.shared.array((warps, COUNTERS), int32)[warp],
-            cuda.shared.array((warps, MEMORY_ROWS, room), float32)[warp],
-            cuda.shared.array((warps, room), uint32)[warp],
-            cuda.shared.array((warps, room), uint32)[warp],
-            cuda.shared.array((warps, room), uint32)[warp],
+            cuda.shared.array(places, uint32),
+            cuda.shared.array((COUNTERS, warps), int32),
+            cuda.shared.array((MEMORY_ROWS, pair_places), float32),
+            near,
+            cuda.shared.array(pair_places, uint32),
+            cuda.shared.array(pair_places, uint32),
             cuda.shared.array((BODY_ROWS, AROUND), float32),
             cuda.shared.array(SECTORS, uint32),
-            cuda.shared.array((warps, LANES), float32)[warp],
+            cuda.shared.array((warps, scratch_room), float32)[warp],
+            cuda.shared.array(places, uint32),
+            near[warp * U(room) : (warp + U(1)) * U(room)],
+            warp,
+            U(U(cuda.blockDim.x) // U(LANES)),
+            warp * U(room),
+            warp * U(input_room),
             U(U(cuda.blockDim.x) // U(warps)),
         )
         state = shared.robots
         flags = shared.flags
         counters = shared.counters
+        p = U(cuda.threadIdx.x)  # the robot's place in the block
 
-        own = U(warp * U(rows) * row_size + t)  # place of the lane's first number in `values`
+        own = U(warp * U(input_room) + t)  # place of the lane's first input in `values`
+        # ... and of its first hidden neuron, less what the inputs before it take.
+        own_hidden = U(U(input_room * warps - ROWS * LANES) + warp * U(hidden) * row_size + t)
         slot = U(t // U(robots))
         robot = U(t - slot * U(robots))
         begin = (J(cuda.blockIdx.x) * J(warps) + J(warp)) * J(packing)
@@ -338,18 +388,18 @@ def simulation(world: Constants, warps: int) -> Any:
         team = U(index // J(trials)) if alive else U(0)
         trial = U(index - J(team) * J(trials)) if alive else U(0)
 
-        for i in range(U(cuda.threadIdx.x), U(BODY_ROWS * AROUND), threads):
+        for i in range(p, U(BODY_ROWS * AROUND), threads):
             shared.body[U(i // U(AROUND)), U(i % U(AROUND))] = body_of[i]
-        for i in range(U(cuda.threadIdx.x), U(SECTORS), threads):
+        for i in range(p, U(SECTORS), threads):
             shared.facing[i] = facing_of[i]
-        for i in range(U(cuda.threadIdx.x), U(SENSORS * 4), threads):
+        for i in range(p, U(SENSORS * 4), threads):
             sensors[U(i // U(4)), U(i % U(4))] = sensors_of[i]
-        for i in range(U(cuda.threadIdx.x), U(per_trial), threads):
+        for i in range(p, U(per_trial), threads):
             table[i] = table_of[i]
-        for i in range(t, U(room), row_size):
+        for i in range(p, U(pair_places), threads):
             shared.memory[PUSH_X, U(i)] = UNTOUCHED
         for row in range(U(4)):
-            state[U(WALL_X_N) + row, t] = F(0)
+            state[U(WALL_X_N) + row, p] = F(0)
 
         x = D(F(0.5) * world.width)
         y = D(F(0.5) * world.height)
@@ -380,7 +430,7 @@ def simulation(world: Constants, warps: int) -> Any:
             right_gain = gains[scenario, robot, 1]
         discs = U(food.shape[1])
         for n in range(U(2), neurons):
-            values[U((U(n) + U(ROWS - 2)) * row_size + own)] = F(0)
+            values[U((U(n) + U(ROWS - 2)) * row_size + own_hidden)] = F(0)
         c, s = on.cos_sin(heading)
         vx = F(0)
         vy = F(0)
@@ -392,17 +442,16 @@ def simulation(world: Constants, warps: int) -> Any:
         items = J(0)
         distance = F(0)
         far = D(0)
-        state[X, t] = F(x)
-        state[Y, t] = F(y)
-        state[COS, t] = c
-        state[SIN, t] = s
+        state[X, p] = F(x)
+        state[Y, p] = F(y)
+        state[COS, p] = c
+        state[SIN, p] = s
         if t == U(0):
-            counters[NEAR] = J(0)
+            counters[NEAR, warp] = J(0)
         meet()
         near_pairs(world, shared, table, all_pairs, t)
 
         for tick in range(U(ticks)):
-            meet()
             # Drive, as if nothing were in the way.
             left_speed = left * left_gain
             right_speed = right * right_gain
@@ -416,42 +465,54 @@ def simulation(world: Constants, warps: int) -> Any:
             here_x = F(x)
             here_y = F(y)
             # Who may touch something?
-            state[PATH_X, t] = path_x
-            state[PATH_Y, t] = path_y
-            state[TURN, t] = turned
-            flags[CROWDED, t] = J(0)
+            state[PATH_X, p] = path_x
+            state[PATH_Y, p] = path_y
+            state[TURNED, p] = turned
+            flags[CROWDED, p] = J(0)
             if t == U(0):
-                counters[CLOSE] = J(0)
+                counters[CLOSE, warp] = J(0)
+                counters[CROWD, warp] = J(0)
+                counters[WALLS, warp] = J(0)
             sync()
-            may_touch(world, shared, counters[NEAR], t)
+            may_touch(world, shared, t)
             sync()
-            crowd = flags[CROWDED, t]
-            count = counters[CLOSE]
+            partners = flags[CROWDED, p]
             end_x = here_x + path_x
             end_y = here_y + path_y
             gap_x = on.least(on.least(here_x, end_x), world.width - on.greatest(here_x, end_x))
             gap_y = on.least(on.least(here_y, end_y), world.height - on.greatest(here_y, end_y))
-            gap = on.least(gap_x, gap_y) - DRIFT * F(crowd)
+            gap = on.least(gap_x, gap_y) - DRIFT * F(partners)
             at_wall = alive and gap < world.radius + MARGIN
-            free = not (at_wall or crowd > J(0))
-            if count > J(0) or not free:
-                dx, dy, new_vx, new_vy = substeps(
-                    world,
-                    shared,
-                    count,
-                    t,
-                    at_wall,
-                    free,
-                    (here_x, here_y, c, s),
-                    (vx, vy, old_turn, ux, uy, turn),
-                )
-                path_x = path_x if free else dx
-                path_y = path_y if free else dy
-                vx = ux if free else new_vx
-                vy = uy if free else new_vy
-            else:
-                vx = ux
-                vy = uy
+            in_crowd = partners > J(0)
+            free = not (at_wall or in_crowd)
+            if not free:
+                state[UX, p] = ux
+                state[UY, p] = uy
+                state[TURN, p] = turn
+                state[OLD_TURN, p] = old_turn
+                state[QX, p] = vx
+                state[QY, p] = vy
+                flags[AT_WALL, p] = J(at_wall)
+                place = U(add_to(counters, (U(CROWD) if in_crowd else U(WALLS), warp), J(1)))
+                place = place if in_crowd else U(LANES - 1) - place
+                shared.members[warp * row_size + place] = p
+            meet()
+            number = J(warp)
+            going = True
+            while going:
+                group = gather(shared, number, J(crowd), t)
+                going = group[0] > J(0)
+                if going:
+                    substeps(world, shared, group, t)
+                number += J(shared.warps)
+            meet()
+            vx = ux
+            vy = uy
+            if not free:
+                path_x = state[MOVED_X, p]
+                path_y = state[MOVED_Y, p]
+                vx = state[QX, p]
+                vy = state[QY, p]
             x += D(path_x)
             y += D(path_y)
             heading += D(turned)
@@ -462,19 +523,18 @@ def simulation(world: Constants, warps: int) -> Any:
             c, s = on.cos_sin(heading)
 
             # Sense.
-            sync()
-            state[X, t] = here_x
-            state[Y, t] = here_y
-            state[COS, t] = c
-            state[SIN, t] = s
+            state[X, p] = here_x
+            state[Y, p] = here_y
+            state[COS, p] = c
+            state[SIN, p] = s
             for k in range(U(SENSORS)):
                 readings[U(U(k) * row_size + own)] = UNSEEN
             if t == U(0):
-                counters[NEAR] = J(0)
+                counters[NEAR, warp] = J(0)
             sync()
             near_pairs(world, shared, table, all_pairs, t)
             sync()
-            look_at_robots(world, shared, sensors, readings, counters[NEAR], t, own - t)
+            look_at_robots(world, shared, sensors, readings, counters[NEAR, warp], t, own - t)
             sync()
             word = on.tick_word(key0, key1, U(tick))
             pose = (here_x, here_y, c, s)
@@ -521,14 +581,15 @@ def simulation(world: Constants, warps: int) -> Any:
                 end = U(starts[genome, n + U(1)])
                 while k < end:
                     row = U(sources[genome, k])
-                    total_input += weights[genome, k] * D(values[U(row * row_size + own)])
+                    begin_row = own if row < U(ROWS) else own_hidden
+                    total_input += weights[genome, k] * D(values[U(row * row_size + begin_row)])
                     k += U(1)
                 sums[n] = F(on.tanh64(total_input))
             if alive:
                 left = world.max_speed * sums[0]
                 right = world.max_speed * sums[1]
             for n in range(U(2), neurons):
-                values[U((U(n) + U(ROWS - 2)) * row_size + own)] = sums[n]
+                values[U((U(n) + U(ROWS - 2)) * row_size + own_hidden)] = sums[n]
             if software != J(HEALTHY):
                 speed = F(0)
                 if software == J(MAD):

@@ -1,11 +1,15 @@
 """Contact on the GPU: the sub-steps of a tick, a lane per robot.
 
-A warp holds the robots of some whole trials. What a lane must know of other
-robots lies in shared memory, a row per quantity. Robots at walls are each
-solved by their lane. Two lanes look for the contact of each pair that may
-touch, one from each body. Then the warp sweeps over all its contacts, a lane
-per contact: contacts of different trials at the same time, and contacts of a
-trial at the same time if they share no robot.
+Few robots of a tick may touch anything. So the warps of a block hand theirs
+in, and some of the warps run them, with all lanes at work: first the *crowds*,
+robots that may touch others, from as many warps at a time as fit into one;
+then the lone robots at walls.
+
+What a lane must know of other robots lies in shared memory, a row per quantity.
+Robots at walls are each solved by their lane. Two lanes look for the contact
+of each pair that may touch, one from each body. Then the warp sweeps over all
+its contacts, a lane per contact: contacts of different trials at the same time,
+and contacts of a trial at the same time if they share no robot.
 
 Pairs are coloured once and for all, like the rounds of a tournament: pairs of a
 colour share no robot. A contact's *step* is the place of its colour among those
@@ -15,8 +19,9 @@ order of the sweeps, and every bit of the result, is a matter of the trial alone
 
 import numpy as np
 
-from swarmbo.engine.cpu_physics import _DRIFT, _MARGIN, _SETTLED, _SWEEPS
+from swarmbo.engine.cpu_physics import _DRIFT, _MARGIN
 from swarmbo.engine.gpu_warp import (
+    LANES,
     J,
     U,
     add_to,
@@ -33,12 +38,12 @@ from swarmbo.engine.gpu_warp import (
 
 F = np.float32
 FAR = on.FAR
-SWEEPS = _SWEEPS
-SETTLED = _SETTLED
+# Looser than on the CPU, as sweeps cost more here: ARGoS's contacts are met with a wide margin.
+SWEEPS = 4  # over the contacts, at the most
+SETTLED = F(2e-4)  # m/s, error of a contact's velocity that may remain
 DRIFT = _DRIFT
 MARGIN = _MARGIN
 UNTOUCHED = F(1e30)
-WRONG = 2**31  # a bit of a contact's entry
 
 # Rows of a robot's state in shared memory.
 (
@@ -49,6 +54,7 @@ WRONG = 2**31  # a bit of a contact's entry
     UX,  # m/s, commanded
     UY,
     TURN,  # rad/s, commanded
+    OLD_TURN,  # rad/s, of the tick before
     QX,  # m/s, velocity with the contacts' impulses but without the motor's
     QY,
     WALL_X_N,  # m/s, impulse of the wall across x on a crowded robot, and along that wall
@@ -56,17 +62,20 @@ WRONG = 2**31  # a bit of a contact's entry
     WALL_Y_N,
     WALL_Y_T,
     ROBOT_ROWS,
-) = range(14)
+) = range(15)
 PATH_X, PATH_Y = QX, QY  # m, without contact, before the sub-steps
+TURNED = OLD_TURN  # rad, likewise
+MOVED_X, MOVED_Y = X, Y  # m, after the sub-steps; and QX, QY the velocity
 
 # Rows of a robot's whole numbers.
-CROWDED, FLAG_ROWS = range(2)
+CROWDED, AT_WALL, FLAG_ROWS = range(3)
 
-# Rows of a contact, in the arena's frame.
-NORMAL_X, NORMAL_Y, DEMAND, SLIDE, IMPULSE_N, IMPULSE_T, CONTACT_ROWS = range(7)
+# The numbers of a contact, in the arena's frame.
+NORMAL_X, NORMAL_Y, DEMAND, SLIDE, IMPULSE_N, IMPULSE_T, CONTACT_SIZE = range(7)
 
-# What a warp counts.
-NEAR, CLOSE, CONTACTS, STEPS, COUNTERS = range(5)
+# What a warp counts: of its own robots the pairs near each other, those that may touch, the
+# robots in crowds and the lone ones at walls; of those that it runs the contacts and their steps.
+NEAR, CLOSE, CROWD, WALLS, CONTACTS, STEPS, COUNTERS = range(7)
 
 # Rows of the body's table, the edges and vertices one and a half times around.
 EDGE_X, EDGE_Y, EDGE_OFFSET, VERTEX_X, VERTEX_Y, BODY_ROWS = range(6)
@@ -78,14 +87,15 @@ PUSH_X, PUSH_Y, MEMORY_ROWS = range(3)
 
 @device
 def pair_entry(a, b, colour, number):
-    """A pair of lanes, its colour and its number in the warp, as one word."""
-    return U(a | (b << U(7)) | (colour << U(14)) | (number << U(20)))
+    """A pair of robots of a warp, its colour and its number in the warp, as one word."""
+    return U(a | ((b & U(31)) << U(9)) | (colour << U(14)) | (number << U(20)))
 
 
 @device
-def lanes_of(entry):
-    """The lanes A and B of a pair or contact."""
-    return entry & U(127), (entry >> U(7)) & U(127)
+def robots_of(entry):
+    """The robots A and B of a pair or contact, as places in the block."""
+    a = entry & U(511)
+    return a, (a & U(480)) | ((entry >> U(9)) & U(31))
 
 
 @device
@@ -96,8 +106,21 @@ def place_of(entry):
 
 @device
 def number_of(entry):
-    """The number of a pair in the warp; of a contact with a wall, 0 (across x) or 1."""
+    """The number of a pair in its warp; of a contact with a wall, 0 (across x) or 1."""
     return entry >> U(20)
+
+
+@device
+def memory_of(world, entry):
+    """Where a pair's memory is."""
+    room = world.robots * (world.robots - 1) // 2 * (LANES // world.robots)
+    return ((entry & U(511)) >> U(5)) * U(room) + number_of(entry)
+
+
+@device
+def trial_of(world, a):
+    """The number of a robot's trial in the block, of 32 per warp."""
+    return (a & U(480)) | U((a & U(31)) // U(world.robots))
 
 
 # --- walls -------------------------------------------------------------------------------------
@@ -195,18 +218,25 @@ def _first_impulse(gap, now, limit):
 
 
 @device
+def contact_at(shared, k):
+    """Where the numbers of a contact of the warp begin."""
+    return shared.first_contact + U(CONTACT_SIZE) * U(k)
+
+
+@device
 def _add_contact(shared, entry, nx, ny, demand, slide, cn, ct):
     """Append a contact to the warp's list."""
     contacts = shared.contacts
-    k = U(add_to(shared.counters, CONTACTS, J(1)))
-    if k < U(contacts.shape[1]):
+    k = U(add_to(shared.counters, (U(CONTACTS), shared.warp), J(1)))
+    if k < U(shared.entries.size):
         shared.entries[k] = entry
-        contacts[NORMAL_X, k] = nx
-        contacts[NORMAL_Y, k] = ny
-        contacts[DEMAND, k] = demand
-        contacts[SLIDE, k] = slide
-        contacts[IMPULSE_N, k] = cn
-        contacts[IMPULSE_T, k] = ct
+        at = contact_at(shared, k)
+        contacts[at + U(NORMAL_X)] = nx
+        contacts[at + U(NORMAL_Y)] = ny
+        contacts[at + U(DEMAND)] = demand
+        contacts[at + U(SLIDE)] = slide
+        contacts[at + U(IMPULSE_N)] = cn
+        contacts[at + U(IMPULSE_T)] = ct
 
 
 @device
@@ -214,8 +244,8 @@ def _keep_contact(world, shared, entry, nx, ny, demand, slide):
     """Note that two robots touch, and begin with the impulse of the sub-step before."""
     robots = shared.robots
     memory = shared.memory
-    a, b = lanes_of(entry)
-    q = number_of(entry)
+    a, b = robots_of(entry)
+    q = memory_of(world, entry)
     push_x = memory[PUSH_X, q]
     push_y = memory[PUSH_Y, q]
     cn = on.greatest(nx * push_x + ny * push_y, F(0))
@@ -227,7 +257,7 @@ def _keep_contact(world, shared, entry, nx, ny, demand, slide):
         ct = F(0)
     shared.flags[CROWDED, a] = J(1)
     shared.flags[CROWDED, b] = J(1)
-    set_bits(shared.colours, U(a // U(world.robots)), U(U(1) << place_of(entry)))
+    set_bits(shared.colours, trial_of(world, a), U(U(1) << place_of(entry)))
     _add_contact(shared, entry, nx, ny, demand, slide, cn, ct)
 
 
@@ -245,14 +275,15 @@ def _six(row, first):
 
 @device
 def _find_contact(world, shared, entry, windows, side, is_pair, scratch, lane):
-    """The contact of a pair, by two lanes side by side: one per body, `side` 0 and 1.
+    """Look for the contact of a pair; return whether there is one.
 
-    As `formulas.facing_contact`, each lane with its own body's edges and the
-    other body's vertices.
+    By two lanes side by side: one per body, `side` 0 and 1. As
+    `formulas.facing_contact`, each lane with its own body's edges and the other
+    body's vertices.
     """
     robots = shared.robots
     body = shared.body
-    a, b = lanes_of(entry)
+    a, b = robots_of(entry)
     is_a = side == U(0)
     own = a if is_a else b
     other = b if is_a else a
@@ -260,7 +291,8 @@ def _find_contact(world, shared, entry, windows, side, is_pair, scratch, lane):
     oy = robots[Y, other] - robots[Y, own]
     reach = F(2) * world.radius
     is_near = is_pair and ox * ox + oy * oy < reach * reach
-    q = number_of(entry)
+    q = memory_of(world, entry)
+    touches = False
     if is_pair and not is_near:
         shared.memory[PUSH_X, q] = UNTOUCHED
     if any_lane(is_near, scratch, lane):
@@ -283,10 +315,12 @@ def _find_contact(world, shared, entry, windows, side, is_pair, scratch, lane):
         best = (-FAR, F(0), F(0))
         out = (-FAR, -FAR, -FAR, -FAR, -FAR, -FAR)
         first = mine & U(15)
-        for e in range(first, first + U(6)):
-            k = U(e)
+        end = first + U(6)
+        k = first
+        while k < end:
             edge = (body[EDGE_X, k], body[EDGE_Y, k], body[EDGE_OFFSET, k])
             best, out = on.facing_edge(edge, points[0], points[1], best, out)
+            k = U(k + U(1))
         separation, bx, by = best
         # The normal from B to A, in the arena's frame.
         sign = F(-1) if is_a else F(1)
@@ -318,28 +352,32 @@ def _find_contact(world, shared, entry, windows, side, is_pair, scratch, lane):
         need = spin * F(0.5) * across if none else need
         lever = F(0.5) * along if none else lever
         if is_near and is_a:
-            if separation <= F(0):
+            touches = separation <= F(0)
+            if touches:
                 demand = need + wb * across
                 slide = spin * lever + wb * along
                 _keep_contact(world, shared, entry, gx, gy, demand, slide)
             else:
                 shared.memory[PUSH_X, q] = UNTOUCHED
+    return touches
 
 
 @device
 def find_contacts(world, shared, count, lane):
-    """Look for the contacts of the `count` pairs that may touch."""
+    """Look for the contacts of `count` pairs that may touch; return whether there are any."""
     tasks = U(count) * U(2)
     base = U(0)
+    found = False
     while base < tasks:
         task = U(U(base) + lane)
         is_pair = task < tasks
-        k = U(task >> U(1)) if is_pair else U(0)
+        k = shared.pairs[U(task >> U(1)) if is_pair else U(0)]
         side = task & U(1)
-        _find_contact(
+        found |= _find_contact(
             world, shared, shared.close[k], shared.windows[k], side, is_pair, shared.scratch, lane
         )
         base = U(base + shared.lanes)
+    return any_lane(found, shared.scratch, lane)
 
 
 @device
@@ -379,16 +417,16 @@ def _put_in_order(world, shared, count, lane):
     k = lane
     while k < count:
         entry = entries[k]
-        a, b = lanes_of(entry)
+        a, b = robots_of(entry)
         colour = place_of(entry)
-        colours = shared.colours[U(a // U(world.robots))]
+        colours = shared.colours[trial_of(world, a)]
         before = colours if colour >= U(32) else colours & U((U(1) << colour) - U(1))
         step = bits_set(before) + (colour - U(32) if colour >= U(32) else U(0))
         entries[k] = pair_entry(a, b, step, number_of(entry))
-        raise_to(shared.counters, STEPS, J(step) + J(1))
+        raise_to(shared.counters, (U(STEPS), shared.warp), J(step) + J(1))
         k = U(k + shared.lanes)
     sync()
-    return shared.counters[STEPS]
+    return shared.counters[STEPS, shared.warp]
 
 
 @device
@@ -409,7 +447,7 @@ def _answer(world, robots, p, nx, ny):
 
 
 @device
-def _answers(world, shared, k, a, b, nx, ny):
+def _answers(world, shared, at, a, b, nx, ny):
     """The gaps of a contact and how its robots give way; see `formulas.impulse_step`."""
     robots = shared.robots
     v_n, v_t, nn, nt, tt = _answer(world, robots, a, nx, ny)
@@ -421,7 +459,7 @@ def _answers(world, shared, k, a, b, nx, ny):
         nt += b_nt
         tt += b_tt
     contacts = shared.contacts
-    return contacts[DEMAND, k] - v_n, -contacts[SLIDE, k] - v_t, nn, nt, tt
+    return contacts[at + U(DEMAND)] - v_n, -contacts[at + U(SLIDE)] - v_t, nn, nt, tt
 
 
 @device
@@ -437,37 +475,27 @@ def _push(robots, a, b, nx, ny, cn, ct):
 
 
 @device
-def _friction(world, a, b):
-    return world.wall_friction if a == b else world.body_friction
-
-
-@device
-def _is_wrong(world, shared, k, entry):
-    """Whether a contact's velocities are wrong by more than may remain."""
-    contacts = shared.contacts
-    a, b = lanes_of(entry)
-    nx = contacts[NORMAL_X, k]
-    ny = contacts[NORMAL_Y, k]
-    gap_n, gap_t, _, _, _ = _answers(world, shared, k, a, b, nx, ny)
-    cn = contacts[IMPULSE_N, k]
-    ct = contacts[IMPULSE_T, k]
-    return on.contact_error(gap_n, gap_t, _friction(world, a, b), cn, ct) > SETTLED
-
-
-@device
 def _correct(world, shared, k, entry):
-    """One Newton step for a contact, as if the impulses of the others were right."""
+    """One Newton step for a contact, as if the impulses of the others were right.
+
+    Returns whether it was wrong by more than may remain; else nothing is done.
+    """
     contacts = shared.contacts
-    a, b = lanes_of(entry)
-    nx = contacts[NORMAL_X, k]
-    ny = contacts[NORMAL_Y, k]
-    cn = contacts[IMPULSE_N, k]
-    ct = contacts[IMPULSE_T, k]
-    gap_n, gap_t, nn, nt, tt = _answers(world, shared, k, a, b, nx, ny)
-    new_n, new_t = on.impulse_step(gap_n, gap_t, nn, nt, tt, _friction(world, a, b), cn, ct)
-    _push(shared.robots, a, b, nx, ny, new_n - cn, new_t - ct)
-    contacts[IMPULSE_N, k] = new_n
-    contacts[IMPULSE_T, k] = new_t
+    a, b = robots_of(entry)
+    at = contact_at(shared, k)
+    nx = contacts[at + U(NORMAL_X)]
+    ny = contacts[at + U(NORMAL_Y)]
+    cn = contacts[at + U(IMPULSE_N)]
+    ct = contacts[at + U(IMPULSE_T)]
+    friction = world.wall_friction if a == b else world.body_friction
+    gap_n, gap_t, nn, nt, tt = _answers(world, shared, at, a, b, nx, ny)
+    wrong = on.contact_error(gap_n, gap_t, friction, cn, ct) > SETTLED
+    if wrong:
+        new_n, new_t = on.impulse_step(gap_n, gap_t, nn, nt, tt, friction, cn, ct)
+        _push(shared.robots, a, b, nx, ny, new_n - cn, new_t - ct)
+        contacts[at + U(IMPULSE_N)] = new_n
+        contacts[at + U(IMPULSE_T)] = new_t
+    return wrong
 
 
 @device
@@ -479,93 +507,95 @@ def _begin(shared, count, steps, lane):
         while k < count:
             entry = shared.entries[k]
             if place_of(entry) == step:
-                a, b = lanes_of(entry)
-                nx = contacts[NORMAL_X, k]
-                ny = contacts[NORMAL_Y, k]
-                _push(shared.robots, a, b, nx, ny, contacts[IMPULSE_N, k], contacts[IMPULSE_T, k])
+                a, b = robots_of(entry)
+                at = contact_at(shared, k)
+                _push(
+                    shared.robots,
+                    a,
+                    b,
+                    contacts[at + U(NORMAL_X)],
+                    contacts[at + U(NORMAL_Y)],
+                    contacts[at + U(IMPULSE_N)],
+                    contacts[at + U(IMPULSE_T)],
+                )
             k = U(k + shared.lanes)
         sync()
 
 
 @device
-def _find_wrong(world, shared, count, lane):
-    """Mark the contacts that are wrong; return whether there are any."""
-    entries = shared.entries
-    found = False
-    k = lane
-    while k < count:
-        entry = entries[k] & U(WRONG - 1)
-        wrong = _is_wrong(world, shared, k, entry)
-        entries[k] = entry | (U(WRONG) if wrong else U(0))
-        found |= wrong
-        k = U(k + shared.lanes)
-    return any_lane(found, shared.scratch, lane)
+def _remember(world, shared, k):
+    """Keep the impulse of a contact for the next sub-step."""
+    contacts = shared.contacts
+    entry = shared.entries[k]
+    a, b = robots_of(entry)
+    at = contact_at(shared, k)
+    cn = contacts[at + U(IMPULSE_N)]
+    ct = contacts[at + U(IMPULSE_T)]
+    if a != b:
+        nx = contacts[at + U(NORMAL_X)]
+        ny = contacts[at + U(NORMAL_Y)]
+        q = memory_of(world, entry)
+        shared.memory[PUSH_X, q] = nx * cn - ny * ct
+        shared.memory[PUSH_Y, q] = ny * cn + nx * ct
+    else:
+        row = U(WALL_X_N) + U(2) * number_of(entry)
+        shared.robots[row, a] = cn
+        shared.robots[row + U(1), a] = ct
 
 
 @device
 def solve(world, shared, lane):
     """Sweep over all contacts until they rest, and keep their impulses."""
     entries = shared.entries
-    contacts = shared.contacts
-    count = min(U(shared.counters[CONTACTS]), U(contacts.shape[1]))
+    count = min(U(shared.counters[CONTACTS, shared.warp]), U(entries.size))
     steps = _put_in_order(world, shared, count, lane)
     _begin(shared, count, steps, lane)
-    sweep = J(0)
-    going = True
-    while going:
-        going = _find_wrong(world, shared, count, lane) and sweep < J(SWEEPS)
-        sweep += J(1)
-        step = U(0)
-        while going and step < U(steps):
-            k = lane
-            while k < count:
-                entry = entries[k]
-                if place_of(entry) == step and entry >= U(WRONG):
-                    _correct(world, shared, k, entry & U(WRONG - 1))
-                k = U(k + shared.lanes)
-            sync()
-            step += U(1)
+    passes = J(SWEEPS) * steps
+    step = J(0)
+    rests = J(0)  # steps in a row in which no contact was wrong
+    while passes > J(0) and rests < steps:
+        found = False
+        k = lane
+        while k < count:
+            entry = entries[k]
+            if J(place_of(entry)) == step:
+                found |= _correct(world, shared, k, entry)
+            k = U(k + shared.lanes)
+        sync()
+        rests = J(0) if any_lane(found, shared.scratch, lane) else rests + J(1)
+        step = J(0) if step + J(1) == steps else step + J(1)
+        passes -= J(1)
     k = lane
     while k < count:
-        entry = entries[k] & U(WRONG - 1)
-        a, b = lanes_of(entry)
-        q = number_of(entry)
-        cn = contacts[IMPULSE_N, k]
-        ct = contacts[IMPULSE_T, k]
-        if a != b:
-            nx = contacts[NORMAL_X, k]
-            ny = contacts[NORMAL_Y, k]
-            shared.memory[PUSH_X, q] = nx * cn - ny * ct
-            shared.memory[PUSH_Y, q] = ny * cn + nx * ct
-        else:
-            row = U(WALL_X_N) + q + q
-            shared.robots[row, a] = cn
-            shared.robots[row + U(1), a] = ct
+        _remember(world, shared, k)
         k = U(k + shared.lanes)
 
 
 @device
-def substeps(world, shared, count, t, at_wall, free, pose, motion):
-    """Move a robot through the sub-steps of a tick; return its displacement and velocity.
-
-    `count` pairs of the warp may touch. `free`: this robot touches nothing.
-    `pose` = (x, y, cos, sin), `motion` = (vx, vy, turn before; ux, uy, turn
-    commanded).
-    """
+def substeps(world, shared, group, lane):
+    """Move a group of robots through the sub-steps of a tick; see `gather`."""
+    members, p, count = group
     robots = shared.robots
     flags = shared.flags
-    x, y, c, s = pose
-    vx, vy, old_turn, ux, uy, turn = motion
+    here = J(lane) < members
+    at_wall = here and flags[AT_WALL, p] != J(0)
+    in_crowd = here and flags[CROWDED, p] != J(0)
+    x = robots[X, p]
+    y = robots[Y, p]
+    c = robots[COS, p]
+    s = robots[SIN, p]
+    ux = robots[UX, p]
+    uy = robots[UY, p]
+    vx = robots[QX, p]
+    vy = robots[QY, p]
+    turn = robots[TURN, p]
     dt = world.dt
     side_x = F(1) if x < F(0.5) * world.width else F(-1)
     side_y = F(1) if y < F(0.5) * world.height else F(-1)
     dx = F(0)
     dy = F(0)
-    step_c, step_s = on.small_turn(dt * old_turn)
-    if count > J(0):
-        robots[UX, t] = ux
-        robots[UY, t] = uy
-        robots[TURN, t] = turn
+    step_c, step_s = on.small_turn(dt * robots[OLD_TURN, p])
+    sync()
     number = J(0)
     while number < J(world.substeps):
         qx = vx
@@ -574,45 +604,49 @@ def substeps(world, shared, count, t, at_wall, free, pose, motion):
         demand_y = -FAR
         slide_x = F(0)
         slide_y = F(0)
-        if not free:
-            dx += dt * vx
-            dy += dt * vy
-            c, s = c * step_c - s * step_s, s * step_c + c * step_s
-            if at_wall:
-                vx, vy, demand_x, slide_x, demand_y, slide_y = meet_walls(
-                    world, x + dx, y + dy, side_x, side_y, c, s, turn, vx, vy, ux, uy
-                )
-            else:
-                vx, vy = on.motor(vx, vy, ux, uy, world.limit)
+        dx += dt * vx
+        dy += dt * vy
+        c, s = c * step_c - s * step_s, s * step_c + c * step_s
+        if at_wall:
+            vx, vy, demand_x, slide_x, demand_y, slide_y = meet_walls(
+                world, x + dx, y + dy, side_x, side_y, c, s, turn, vx, vy, ux, uy
+            )
+        else:
+            vx, vy = on.motor(vx, vy, ux, uy, world.limit)
         if number == J(0):
             step_c, step_s = on.small_turn(dt * turn)
         if count > J(0):
-            robots[X, t] = x + dx
-            robots[Y, t] = y + dy
-            robots[COS, t] = c
-            robots[SIN, t] = s
-            robots[QX, t] = qx
-            robots[QY, t] = qy
-            flags[CROWDED, t] = J(0)
-            shared.colours[t] = U(0)
-            if t == U(0):
-                shared.counters[CONTACTS] = J(0)
-                shared.counters[STEPS] = J(0)
+            if in_crowd:
+                robots[X, p] = x + dx
+                robots[Y, p] = y + dy
+                robots[COS, p] = c
+                robots[SIN, p] = s
+                robots[QX, p] = qx
+                robots[QY, p] = qy
+                flags[CROWDED, p] = J(0)
+                shared.colours[trial_of(world, p)] = U(0)
+            if lane == U(0):
+                shared.counters[CONTACTS, shared.warp] = J(0)
+                shared.counters[STEPS, shared.warp] = J(0)
             sync()
-            find_contacts(world, shared, count, t)
+            found = find_contacts(world, shared, count, lane)
             sync()
-            if shared.counters[CONTACTS] > J(0):
-                crowded = flags[CROWDED, t] != J(0)
+            if found:
+                crowded = in_crowd and flags[CROWDED, p] != J(0)
                 if crowded:
                     wall = (side_x, demand_x, slide_x, side_y, demand_y, slide_y)
-                    lean_on_walls(world, shared, t, wall, ux, uy, qx, qy)
+                    lean_on_walls(world, shared, p, wall, ux, uy, qx, qy)
                 sync()
-                solve(world, shared, t)
+                solve(world, shared, lane)
                 sync()
                 if crowded:
-                    vx, vy = on.motor(robots[QX, t], robots[QY, t], ux, uy, world.limit)
+                    vx, vy = on.motor(robots[QX, p], robots[QY, p], ux, uy, world.limit)
         number += J(1)
-    return dx, dy, vx, vy
+    if here:
+        robots[MOVED_X, p] = dx
+        robots[MOVED_Y, p] = dy
+        robots[QX, p] = vx
+        robots[QY, p] = vy
 
 
 # --- before the sub-steps ----------------------------------------------------------------------
@@ -629,18 +663,19 @@ def _window(world, shared, own, dx, dy, turned):
 
 
 @device
-def may_touch(world, shared, near_count, t):
-    """List those of the near pairs that may touch in this tick.
+def may_touch(world, shared, lane):
+    """List those of the warp's near pairs that may touch in this tick.
 
-    Rows PATH_X and PATH_Y hold the displacements without contact, row TURN the
-    turned angles. Counts in CROWDED the pairs of each robot; must be 0 before.
+    Rows PATH_X and PATH_Y hold the displacements without contact, row TURNED
+    the turned angles. Counts in CROWDED the pairs of each robot; must be 0 before.
     """
     robots = shared.robots
     reach = world.radius + MARGIN
-    number = t
-    while number < U(near_count):
-        entry = shared.near[U(number)]
-        a, b = lanes_of(entry)
+    count = U(shared.counters[NEAR, shared.warp])
+    number = lane
+    while number < count:
+        entry = shared.near[shared.first_pair + U(number)]
+        a, b = robots_of(entry)
         dx = robots[X, b] - robots[X, a]
         dy = robots[Y, b] - robots[Y, a]
         mx = robots[PATH_X, b] - robots[PATH_X, a]
@@ -649,13 +684,58 @@ def may_touch(world, shared, near_count, t):
         moved = mx * mx + my * my
         limit = F(2) * reach + moved * inverse_root(on.greatest(moved, F(1e-20)))
         if dx * dx + dy * dy < limit * limit:
-            k = U(add_to(shared.counters, CLOSE, J(1)))
+            k = shared.first_pair + U(add_to(shared.counters, (U(CLOSE), shared.warp), J(1)))
             shared.close[k] = entry
             dx += F(0.5) * mx
             dy += F(0.5) * my
-            by_a = _window(world, shared, a, dx, dy, robots[TURN, a])
-            by_b = _window(world, shared, b, -dx, -dy, robots[TURN, b])
+            by_a = _window(world, shared, a, dx, dy, robots[TURNED, a])
+            by_b = _window(world, shared, b, -dx, -dy, robots[TURNED, b])
             shared.windows[k] = by_a | (by_b << U(8))
             add_to(shared.flags, (U(CROWDED), a), J(1))
             add_to(shared.flags, (U(CROWDED), b), J(1))
         number = U(number + shared.lanes)
+
+
+@device
+def gather(shared, number, crowd, lane):
+    """What a warp runs at a time: a group of robots that their own warps handed in.
+
+    First come the crowds of the warps, then the lone robots at walls; as many
+    warps in a row make a group as have `crowd` robots. Returns (robots in group
+    `number`, none if it does not exist; this lane's robot; pairs in `shared.pairs`).
+    """
+    counters = shared.counters
+    room = J(shared.pairs.shape[0])
+    group = J(-1)
+    size = J(crowd)  # of that group, so far
+    links = J(0)
+    members = J(0)
+    pairs = J(0)
+    p = shared.warp * U(LANES) + lane
+    unit = U(0)
+    while unit < U(2) * shared.warps and group <= number:
+        sync()  # also keeps the compiler from making copies of the loop
+        alone = unit >= shared.warps
+        w = unit - shared.warps if alone else unit
+        more = counters[WALLS if alone else CROWD, w]
+        more_links = J(0) if alone else counters[CLOSE, w]
+        if more > J(0):
+            if size + more > crowd or links + more_links > room:
+                group += J(1)
+                size = J(0)
+                links = J(0)
+            size += more
+            links += more_links
+            if group == number:
+                place = J(lane) - members
+                if place >= J(0) and place < more:
+                    p = shared.members[w * U(LANES) + U(J(31) - place if alone else place)]
+                k = lane
+                while k < U(more_links):
+                    shared.pairs[U(pairs) + k] = w * U(room) + k
+                    k = U(k + shared.lanes)
+                members += more
+                pairs += more_links
+        unit += U(1)
+    sync()
+    return members, p, pairs
