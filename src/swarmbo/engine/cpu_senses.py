@@ -21,7 +21,7 @@ from swarmbo.engine.formulas import (
 from swarmbo.engine.lanes import VIEW_ROWS
 from swarmbo.world.disturbance import SENSOR_FAULTS
 
-# One robot in another's frame, and what its sensors see of it, in blocks of 8 as in cpu_physics.
+# One robot in another's frame, and what its sensors see of it, in blocks of 8 as in cpu_blocks.
 X, Y, COS, SIN, DISTANCE = (I(8 * row) for row in range(5))
 _BLOCK = I(8 * VIEW_ROWS)
 _ALL_PAIRS = 24  # robots up to which comparing all pairs beats a grid

@@ -27,7 +27,7 @@ F = np.float32
 Array = np.ndarray[Any, np.dtype[Any]]
 
 WIDTH = 8  # float32 numbers in a vector register of AVX2
-ACTIVE_ROWS = 30  # numbers per active lane, see cpu_physics.py
+ACTIVE_ROWS = 30  # numbers per active lane, see cpu_blocks.py
 PAIR_ROWS = 71  # numbers per pair that may touch, likewise
 VIEW_ROWS = 11  # numbers per pair of robots of which one may sense the other, see cpu_senses.py
 SECTORS = 64  # directions that are told apart when looking for what faces another robot
@@ -143,10 +143,10 @@ class Work(NamedTuple):
     sight: Array  # what it sees of another robot, in blocks of 8: see cpu_senses.py
     floor: Array  # 3 x lanes: is it food under the two ground sensors and the centre?
     slot: Array  # lane -> place among the active lanes, or -1
-    active: Array  # what the active lanes need, in blocks of 8 lanes: see cpu_physics.py
+    active: Array  # what the active lanes need, in blocks of 8 lanes: see cpu_blocks.py
     near: Array  # pairs x 2: lanes within each other's sensing reach
     pair_place: Array  # pairs x 2: active lanes that may touch in this tick
-    pair: Array  # what is known of these pairs, in blocks of 8: see cpu_physics.py
+    pair: Array  # what is known of these pairs, in blocks of 8: see cpu_blocks.py
     pair_touched: Array  # did they touch in the sub-step before?
     pair_impulse: Array  # pairs x 2, m/s, in the arena's frame
     contact_place: Array  # contacts x 2: active lanes, the second -1 for a wall
