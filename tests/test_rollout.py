@@ -24,6 +24,7 @@ from swarmbo.engine import rollout as door
 from swarmbo.engine.compilation import cache_folder, is_cached
 from swarmbo.engine.lanes import genome_brains, make_brains
 from swarmbo.engine.rollout import choose_device
+from swarmbo.engine.swarm import Swarm, Swarms
 
 SCENARIO = Scenario.draw(seed=1, trials=2, ticks=40)
 RECORDED = bundled_controllers("recorded")
@@ -161,3 +162,20 @@ def test_swarms_of_one_scenario_do_not_disturb_each_other() -> None:
     three = Swarm(replace(SCENARIO), RECORDED[:6])
     three.advance(10)
     assert np.array_equal(two.poses, three.poses)
+
+
+@pytest.mark.parametrize(("robots", "trials"), [(6, 8), (5, 3), (1, 1)])
+def test_swarms_side_by_side_move_as_if_alone(robots: int, trials: int) -> None:
+    """To the last bit, long after the first contacts, at every place among the lanes."""
+    scenario = Scenario.draw(seed=2, robots=robots, trials=trials)
+    teams = [[controller] * robots for controller in RECORDED[8:12]]
+    together = Swarms(scenario, len(teams))
+    together.begin([make_brains(team) for team in teams])
+    together.advance(150)
+    size = robots * trials
+    for number, team in enumerate(teams):
+        alone = Swarm(scenario, team)
+        alone.advance(150)
+        for name in ("x", "y", "heading", "inputs", "distance"):
+            lanes = getattr(together._lanes, name)[..., number * size : (number + 1) * size]
+            np.testing.assert_array_equal(lanes, getattr(alone._lanes, name)[..., :size])
