@@ -242,10 +242,9 @@ class BehaviourMap:
             with as_file(files("swarmbo.maps") / f"{text}.map") as path:
                 return cls._load(path)
         if not is_path and not os.path.lexists(text):
-            raise InputError(
-                f"{text}: there is neither such a file nor such a bundled map; name a file, "
-                f"or one of {', '.join(bundled_maps()) or '(none is bundled)'}"
-            )
+            names = bundled_maps()
+            remedy = f"name a file, or one of {', '.join(names)}" if names else "check the path"
+            raise InputError(f"{text}: is neither a file nor a bundled map; {remedy}")
         return cls._load(text)
 
     @classmethod

@@ -320,7 +320,8 @@ def _plot_course(part: SubFigure, maps: Sequence[BehaviourMap]) -> None:
         if len(course[name]) > 1:
             band = (centre - spread, centre + spread)
             axis.fill_between(generation, *band, color=_LINE, alpha=0.22, linewidth=0)
-        axis.plot(generation, centre, color=_LINE, linewidth=1.4)
+        alone = "o" if len(generation) == 1 else ""  # a line of one point is not seen
+        axis.plot(generation, centre, color=_LINE, linewidth=1.4, marker=alone, clip_on=False)
         axis.set(xlabel="generation", xlim=(0, max(generation[-1], 1)))
         axis.set_title(label, loc="left")
         axis.set_ylim(bottom=min(0, (centre - spread).min()))
