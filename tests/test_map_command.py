@@ -292,12 +292,12 @@ def test_evaluate_in_a_2x_condition_has_its_arena_and_robots(run: Run) -> None:
 
 
 WRONG = {
-    "show missing": ("show no.map", "no.map: there is neither such a file nor such a bundled map"),
+    "show missing": ("show no.map", "no.map: is neither a file nor a bundled map"),
     "show folder": ("show .", ".: is a folder"),
     "show damaged": ("show damaged.map", "damaged.map: is damaged"),
     "show text": ("show text.map", "text.map: is not a map"),
     "show two": ("show run-1.map run-2.map", "run-2.map"),
-    "plot missing": ("plot run-1.map no.map --out x.png", "no.map: there is neither"),
+    "plot missing": ("plot run-1.map no.map --out x.png", "no.map: is neither"),
     "plot nothing": ("plot --out x.png", "MAP"),
     "plot nowhere": ("plot run-1.map", "--out"),
     "plot kind": ("plot run-1.map --out x.jpg", "x.jpg: is not the name of a picture"),
