@@ -293,65 +293,6 @@ def wall_velocity(vn, vt, un, ut, demand, slide, friction, limit):
 
 
 @formula
-def edge_against_body(vertices_x, vertices_y, edge, px, py, c, s, best, out):
-    """Hold one edge of body A against body B, the same shape at (px, py) turned by (c, s).
-
-    `edge` is its outward unit normal and offset. `best` holds the largest
-    separation of any edge so far and its normal, `out` how far outside of A
-    each vertex of B is, by the edges so far.
-    """
-    nx, ny, offset = edge
-    x, y = vertices_x, vertices_y
-    mx = c * nx + s * ny
-    my = c * ny - s * nx
-    base = nx * px + ny * py - offset
-    d0 = base + mx * x[0] + my * y[0]
-    d1 = base + mx * x[1] + my * y[1]
-    d2 = base + mx * x[2] + my * y[2]
-    d3 = base + mx * x[3] + my * y[3]
-    d4 = base + mx * x[4] + my * y[4]
-    d5 = base + mx * x[5] + my * y[5]
-    d6 = base + mx * x[6] + my * y[6]
-    d7 = base + mx * x[7] + my * y[7]
-    d8 = base + mx * x[8] + my * y[8]
-    low = least(least(least(d0, d1), least(d2, d3)), least(least(d4, d5), least(d6, d7)))
-    low = least(low, d8)
-    separation, best_x, best_y = best
-    better = low > separation
-    return (
-        (low if better else separation, nx if better else best_x, ny if better else best_y),
-        (
-            greatest(out[0], d0),
-            greatest(out[1], d1),
-            greatest(out[2], d2),
-            greatest(out[3], d3),
-            greatest(out[4], d4),
-            greatest(out[5], d5),
-            greatest(out[6], d6),
-            greatest(out[7], d7),
-            greatest(out[8], d8),
-        ),
-    )
-
-
-@formula
-def body_against_body(vertices_x, vertices_y, edges, px, py, c, s):
-    """All edges of A against B; see `edge_against_body`."""
-    x, y, e = vertices_x, vertices_y, edges
-    best = (-FAR, F(0), F(0))
-    out = (-FAR, -FAR, -FAR, -FAR, -FAR, -FAR, -FAR, -FAR, -FAR)
-    best, out = edge_against_body(x, y, e[0], px, py, c, s, best, out)
-    best, out = edge_against_body(x, y, e[1], px, py, c, s, best, out)
-    best, out = edge_against_body(x, y, e[2], px, py, c, s, best, out)
-    best, out = edge_against_body(x, y, e[3], px, py, c, s, best, out)
-    best, out = edge_against_body(x, y, e[4], px, py, c, s, best, out)
-    best, out = edge_against_body(x, y, e[5], px, py, c, s, best, out)
-    best, out = edge_against_body(x, y, e[6], px, py, c, s, best, out)
-    best, out = edge_against_body(x, y, e[7], px, py, c, s, best, out)
-    return edge_against_body(x, y, e[8], px, py, c, s, best, out)
-
-
-@formula
 def contact_point(is_one, rx, ry, nx, ny, spin, found):
     """Add a contact point at (rx, ry) in A's frame.
 
@@ -363,49 +304,6 @@ def contact_point(is_one, rx, ry, nx, ny, spin, found):
     need = spin * (ry * nx - rx * ny)
     counts = is_one & (need > demand)
     return (need if counts else demand), (rx * nx + ry * ny if counts else place)
-
-
-@formula
-def contact_vertex(x, y, out_a, out_b, px, py, c, s, nx, ny, spin, found):
-    """Add a vertex of A if it lies in B, and the same vertex of B if it lies in A."""
-    found = contact_point(out_a <= F(0), x, y, nx, ny, spin, found)
-    rx = px + c * x - s * y
-    ry = py + s * x + c * y
-    return contact_point(out_b <= F(0), rx, ry, nx, ny, spin, found)
-
-
-@formula
-def body_contact(vertices_x, vertices_y, edges, px, py, c, s, wa, wb):
-    """Contact of body A with body B at (px, py), turned by (c, s), in A's frame.
-
-    Returns the separation (negative: they overlap), the normal from B to A,
-    and the largest demand on the relative normal velocity with the sliding
-    velocity of that point. The normal is the axis of least penetration; contact
-    points are the vertices of each body inside the other or, if there is none,
-    the point midway between the centres.
-    """
-    x, y = vertices_x, vertices_y
-    by_a, b = body_against_body(x, y, edges, px, py, c, s)
-    by_b, a = body_against_body(x, y, edges, -(c * px + s * py), s * px - c * py, c, -s)
-    a_decides = by_a[0] >= by_b[0]
-    nx = -by_a[1] if a_decides else c * by_b[1] - s * by_b[2]
-    ny = -by_a[2] if a_decides else s * by_b[1] + c * by_b[2]
-    spin = wa - wb
-    found = (-FAR, F(0))
-    found = contact_vertex(x[0], y[0], a[0], b[0], px, py, c, s, nx, ny, spin, found)
-    found = contact_vertex(x[1], y[1], a[1], b[1], px, py, c, s, nx, ny, spin, found)
-    found = contact_vertex(x[2], y[2], a[2], b[2], px, py, c, s, nx, ny, spin, found)
-    found = contact_vertex(x[3], y[3], a[3], b[3], px, py, c, s, nx, ny, spin, found)
-    found = contact_vertex(x[4], y[4], a[4], b[4], px, py, c, s, nx, ny, spin, found)
-    found = contact_vertex(x[5], y[5], a[5], b[5], px, py, c, s, nx, ny, spin, found)
-    found = contact_vertex(x[6], y[6], a[6], b[6], px, py, c, s, nx, ny, spin, found)
-    found = contact_vertex(x[7], y[7], a[7], b[7], px, py, c, s, nx, ny, spin, found)
-    found = contact_vertex(x[8], y[8], a[8], b[8], px, py, c, s, nx, ny, spin, found)
-    found = contact_point(found[0] == -FAR, F(0.5) * px, F(0.5) * py, nx, ny, spin, found)
-    # B turns about its own centre, at (px, py).
-    demand = found[0] + wb * (py * nx - px * ny)
-    slide = spin * found[1] + wb * (px * nx + py * ny)
-    return greatest(by_a[0], by_b[0]), nx, ny, demand, slide
 
 
 @formula
@@ -496,7 +394,15 @@ def contact_points(out, points, nx, ny, spin, found):
 
 @formula
 def facing_contact(edges_a, points_a, edges_b, points_b, px, py, c, s, wa, wb):
-    """`body_contact` by the six edges and vertices of each body that face the other."""
+    """Contact of body A with body B at (px, py), turned by (c, s), in A's frame.
+
+    Edges and points are the six edges and vertices of each body that face the
+    other. Returns the separation (negative: they overlap), the normal from B to
+    A, and the largest demand on the relative normal velocity with the sliding
+    velocity of that point. The normal is the axis of least penetration; contact
+    points are the vertices of each body inside the other or, if there is none,
+    the point midway between the centres.
+    """
     b_in_a = turned(points_b, px, py, c, s)
     a_in_b = turned(points_a, -(c * px + s * py), s * px - c * py, c, -s)
     by_a, out_b = facing_edges(edges_a, b_in_a[0], b_in_a[1])
