@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from swarmbo.controller.network import Controller, load_controllers
+from swarmbo.engine.swarm import Swarm
 from swarmbo.world.arena import FORAGING, Food
 from swarmbo.world.disturbance import (
     Actuator,
@@ -215,3 +216,20 @@ def test_new_controller_starts_at_zero_state(engine: MakeSwarm) -> None:
             each.advance(8)
         np.testing.assert_allclose(swarm.wheels, oracle.wheels, atol=1e-3)
         np.testing.assert_allclose(swarm.poses, oracle.poses, atol=1e-5)
+
+
+def test_pair_at_a_wall_moves_as_in_the_oracle() -> None:
+    """Two robots at a wall that drive as they like: what others push need not keep sliding."""
+    rng = np.random.default_rng(3)
+    low, high = [(1, 0.06, -3), (1.105, 0.06, -3)], [(1, 0.08, 3), (1.13, 0.12, 3)]
+    errors = []
+    for bias in rng.uniform(-2, 2, (12, 2, 2)).tolist():
+        scenario = Scenario(poses=rng.uniform(low, high, (10, 2, 3)), ticks=3).without_noise()
+        team = [Controller(hidden=0, bias=tuple(pair), connections=()) for pair in bias]
+        engine, oracle = Swarm(scenario, team), NaiveSwarm(scenario, team)
+        engine.advance(3)
+        oracle.advance(3)
+        errors += np.abs(engine.poses - oracle.poses)[..., :2].max(axis=(1, 2)).tolist()
+    assert np.median(errors) < 2e-6
+    assert np.quantile(errors, 0.9) < 1e-4
+    assert np.quantile(errors, 0.97) < 1e-3

@@ -23,7 +23,7 @@ from swarmbo.engine import gpu
 from swarmbo.engine import rollout as door
 from swarmbo.engine.compilation import cache_folder, is_cached
 from swarmbo.engine.lanes import genome_brains, make_brains
-from swarmbo.engine.rollout import choose_device
+from swarmbo.engine.rollout import Batch, choose_device, rollouts
 from swarmbo.engine.swarm import Swarm, Swarms
 
 SCENARIO = Scenario.draw(seed=1, trials=2, ticks=40)
@@ -77,6 +77,47 @@ def test_failure_in_a_thread_is_the_callers() -> None:
         rollout([team, team[:2], team], SCENARIO, threads=2)
 
 
+def many() -> tuple[list[Batch], list[Rollout]]:
+    """Teams in several scenarios, alike and mixed, and what each gets by itself."""
+    genomes = Genomes.from_controllers(RECORDED[:10])
+    tables = [[[0] * 6, [1, 1, 2, 2, 2, 1], [5] * 6], [[9, 8, 7, 6, 5, 4]], [[3] * 12, [2] * 12]]
+    scenarios = [
+        SCENARIO,
+        Scenario.draw(seed=2, trials=3, ticks=50),
+        Scenario.draw(seed=3, trials=1, ticks=30, robots=12),
+    ]
+    batches = [
+        Batch(scenario, genomes, np.array(table))
+        for scenario, table in zip(scenarios, tables, strict=True)
+    ]
+    alone = [
+        rollout([[RECORDED[number] for number in team] for team in table], scenario, threads=1)
+        for scenario, table in zip(scenarios, tables, strict=True)
+    ]
+    return batches, alone
+
+
+@pytest.mark.parametrize("threads", [1, 2, 9])
+def test_teams_of_many_scenarios_get_what_they_get_alone(threads: int) -> None:
+    batches, alone = many()
+    done: list[int] = []
+    for one, two in zip(
+        rollouts(batches, threads=threads, progress=done.append), alone, strict=True
+    ):
+        assert_equal(one, two)
+    assert done[-1] == 6
+    assert rollouts([]) == []
+
+
+def test_batches_are_checked() -> None:
+    batch = many()[0][0]
+    for teams in (batch.teams[:, :5], batch.teams[:0], batch.teams[0]):
+        with pytest.raises(InputError, match="shape teams x 6 robots"):
+            rollouts([batch._replace(teams=teams)])
+    with pytest.raises(InputError, match="threads is 0"):
+        rollouts([batch], threads=0)
+
+
 # --- devices -----------------------------------------------------------------------------------
 
 
@@ -115,6 +156,18 @@ def test_gpu_gets_the_same_teams_in_pieces() -> None:
     assert_equal(rollout(genomes, SCENARIO), rollout(genomes, SCENARIO, device="auto"))
     with pytest.raises(InputError, match="team 1 names 5 controllers; give 6"):
         rollout([few[:6], few[:5]], SCENARIO, device="gpu")
+
+
+@pytest.mark.usefixtures("pretended_gpu")
+def test_gpu_gets_many_scenarios_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches, alone = many()
+    for launch, expected in ((4, [4, 6]), (2, [2, 4, 6]), (100, [6])):
+        monkeypatch.setattr(door, "LAUNCH", launch)
+        done: list[int] = []
+        found = rollouts(batches, device="gpu", progress=done.append)
+        assert done == expected
+        for one, two in zip(found, alone, strict=True):
+            assert_equal(one, two)
 
 
 @pytest.mark.usefixtures("pretended_gpu")

@@ -9,7 +9,7 @@ entry in a row is active[place + ROW]. Pairs of them are kept likewise.
 
 from swarmbo.engine.compilation import formula
 from swarmbo.engine.formulas import I
-from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS
+from swarmbo.engine.lanes import ACTIVE_ROWS, LONE_ROWS, PAIR_ROWS
 
 (
     X,  # m, at the start of the tick
@@ -33,14 +33,10 @@ from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS
     SLIDE_Y,
     QX,  # m/s, velocity with the contacts' impulses but without the motor's
     QY,
-    CROWDED,  # 1 when another robot touches it: solved by sweeps
-    HOLD,  # of a crowded robot's motor, see formulas.pull
-    PULL_X,
-    PULL_Y,
-    WALL_X_N,  # m/s, impulse of the wall across x on a crowded robot, and along that wall
-    WALL_X_T,
-    WALL_Y_N,
-    WALL_Y_T,
+    CROWDED,  # how many other robots touch it
+    GIVE_XX,  # how the velocity answers to an impulse, see formulas.give
+    GIVE_XY,
+    GIVE_YY,
     LANE,  # its number; -1 for none
 ) = (I(8 * row) for row in range(ACTIVE_ROWS))
 
@@ -61,6 +57,25 @@ from swarmbo.engine.lanes import ACTIVE_ROWS, PAIR_ROWS
 ) = (I(8 * row) for row in range(12))
 P_FACING_B = P_FACING_A + I(8 * 30)
 
+# Likewise for contacts of lone pairs.
+(
+    L_NX,  # normal, from B to A
+    L_NY,
+    L_GAP,  # m/s, demanded along the normal
+    L_SLIP,  # m/s, see P_SLIDE
+    L_N,  # m/s, impulse along the normal and its left
+    L_T,
+    L_VAX,  # m/s, velocities
+    L_VAY,
+    L_VBX,
+    L_VBY,
+    L_ERROR,  # m/s, by which these are wrong
+    L_A,  # 8 rows: what is known of A
+) = (I(8 * row) for row in range(12))
+L_B = L_A + I(8 * 8)
+L_QX, L_QY, L_UX, L_UY, L_AT_X, L_SIDE, L_DEMAND, L_SLIDE = (I(8 * row) for row in range(8))
+
+LONE_BLOCK = I(8 * LONE_ROWS)
 BLOCK = I(8 * ACTIVE_ROWS)
 PAIR_BLOCK = I(8 * PAIR_ROWS)
 EIGHT = I(8)

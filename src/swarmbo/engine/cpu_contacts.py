@@ -1,8 +1,10 @@
-"""Contacts between robots on the CPU: found in blocks of pairs, solved by sweeps.
+"""Contacts between robots on the CPU: found in blocks of pairs, solved by Newton steps.
 
-A sweep makes a Newton step for every contact whose velocities are wrong,
-starting from the impulses of the sub-step before; walls that act on robots
-which touch others are contacts too.
+The steps start from the impulses of the sub-step before. Lone pairs, two thirds
+of all, take two steps, eight pairs at a time. Robots that touch several others
+are solved by sweeps: a step for every contact whose velocities are wrong. Walls
+are no contacts of their own: a robot answers to an impulse with its motor and
+with the walls that it touches, in closed form.
 """
 
 import numpy as np
@@ -16,8 +18,32 @@ from swarmbo.engine.cpu_blocks import (
     DX,
     DY,
     EIGHT,
-    HOLD,
+    GIVE_XX,
+    GIVE_XY,
+    GIVE_YY,
+    L_A,
+    L_AT_X,
+    L_B,
+    L_DEMAND,
+    L_ERROR,
+    L_GAP,
+    L_N,
+    L_NX,
+    L_NY,
+    L_QX,
+    L_QY,
+    L_SIDE,
+    L_SLIDE,
+    L_SLIP,
+    L_T,
+    L_UX,
+    L_UY,
+    L_VAX,
+    L_VAY,
+    L_VBX,
+    L_VBY,
     LANE,
+    LONE_BLOCK,
     P_COS,
     P_DEMAND,
     P_FACING_A,
@@ -32,8 +58,6 @@ from swarmbo.engine.cpu_blocks import (
     P_X,
     P_Y,
     PAIR_BLOCK,
-    PULL_X,
-    PULL_Y,
     QX,
     QY,
     SIDE_X,
@@ -45,10 +69,6 @@ from swarmbo.engine.cpu_blocks import (
     UY,
     VX,
     VY,
-    WALL_X_N,
-    WALL_X_T,
-    WALL_Y_N,
-    WALL_Y_T,
     ZERO,
     X,
     Y,
@@ -64,16 +84,19 @@ from swarmbo.engine.formulas import (
     give,
     greatest,
     impulse_step,
+    in_frame,
     pull,
     sector,
+    wall_answer,
 )
 from swarmbo.engine.lanes import (
     PARTNERS,
     SECTORS,
 )
 
-_SWEEPS = 8  # over the contacts, at the most
-_SETTLED = F(1e-4)  # m/s, error of a contact's velocity that may remain
+_SWEEPS = 4  # over the contacts, at the most
+_SETTLED = F(2e-4)  # m/s, error of a contact's velocity that may remain
+_EXACT = F(1e-6)  # m/s, likewise that of a lone pair before its steps, which cost nothing more
 
 
 @formula
@@ -98,10 +121,6 @@ def remember(lanes, work, count, pairs):
         if active[p + LANE] < F(0):
             continue
         i = I(active[p + LANE])
-        lanes.wall_push[i, 0] = active[p + WALL_X_N]
-        lanes.wall_push[i, 1] = active[p + WALL_X_T]
-        lanes.wall_push[i, 2] = active[p + WALL_Y_N]
-        lanes.wall_push[i, 3] = active[p + WALL_Y_T]
         for k in range(PARTNERS):
             lanes.partners[i, k] = -1
     for pair in range(pairs):
@@ -215,27 +234,11 @@ def _hold_against(work, base):
 
 
 @formula
-def _write_contact(work, k, a, b, nx, ny, demand, slide, friction, cn, ct):
-    work.contact_place[k, 0] = a
-    work.contact_place[k, 1] = b
-    work.contact[k, 0] = nx
-    work.contact[k, 1] = ny
-    work.contact[k, 2] = demand
-    work.contact[k, 3] = slide
-    work.contact[k, 4] = friction
-    work.contact[k, 5] = cn
-    work.contact[k, 6] = ct
-
-
-@formula
 def _first_impulse(active, a, b, nx, ny, demand, limit):
     """A first guess for a contact's normal impulse: motors that push with full force."""
-    gap = demand - (nx * active[a + UX] + ny * active[a + UY])
-    now = demand - (nx * active[a + QX] + ny * active[a + QY])
-    if b != a:
-        gap += nx * active[b + UX] + ny * active[b + UY]
-        now = F(0.5) * (now + nx * active[b + QX] + ny * active[b + QY])
-    return greatest(limit + now, F(0)) if gap > F(0) else F(0)
+    along_u = nx * (active[a + UX] - active[b + UX]) + ny * (active[a + UY] - active[b + UY])
+    along_q = nx * (active[a + QX] - active[b + QX]) + ny * (active[a + QY] - active[b + QY])
+    return greatest(limit + F(0.5) * (demand - along_q), F(0)) if demand > along_u else F(0)
 
 
 @formula
@@ -264,52 +267,212 @@ def collect_pairs(world, work, pairs):
         else:
             cn = _first_impulse(active, a, b, nx, ny, demand, world.limit)
             ct = F(0)
-        slide = work.pair[p + P_SLIDE]
-        _write_contact(work, contacts, a, b, nx, ny, demand, slide, world.body_friction, cn, ct)
+        work.contact_place[contacts, 0] = a
+        work.contact_place[contacts, 1] = b
         work.contact_pair[contacts] = pair
-        active[a + CROWDED] = F(1)
-        active[b + CROWDED] = F(1)
+        work.contact[contacts, 0] = nx
+        work.contact[contacts, 1] = ny
+        work.contact[contacts, 2] = demand
+        work.contact[contacts, 3] = work.pair[p + P_SLIDE]
+        work.contact[contacts, 4] = cn
+        work.contact[contacts, 5] = ct
+        active[a + CROWDED] += F(1)
+        active[b + CROWDED] += F(1)
         contacts += 1
     return contacts
 
 
 @formula
-def collect_walls(world, work, count, contacts):
-    """List the walls that act on robots which touch other robots."""
+def _sort(work, contacts):
+    """Sort the contacts into those of lone pairs, of lone pairs at walls, and others.
+
+    A lone pair touches no third robot, and neither of the two touches two walls.
+    Their numbers are listed in the rows of `work.kind`; returns how many there are.
+    """
     active = work.active
-    friction = world.wall_friction
+    free = ZERO
+    walled = ZERO
+    others = ZERO
+    for k in range(I(contacts)):
+        a = I(work.contact_place[k, 0])
+        b = I(work.contact_place[k, 1])
+        lone = active[a + CROWDED] + active[b + CROWDED] < F(3)
+        a_x = active[a + DEMAND_X] > -FAR
+        a_y = active[a + DEMAND_Y] > -FAR
+        b_x = active[b + DEMAND_X] > -FAR
+        b_y = active[b + DEMAND_Y] > -FAR
+        lone = lone & (not (a_x & a_y)) & (not (b_x & b_y))
+        at_wall = a_x | a_y | b_x | b_y
+        work.kind[0, free] = k
+        work.kind[1, walled] = k
+        work.kind[2, others] = k
+        free += I(lone & (not at_wall))
+        walled += I(lone & at_wall)
+        others += I(not lone)
+    return free, walled, others
+
+
+# --- lone pairs --------------------------------------------------------------------------------
+
+
+@formula
+def _load_robot(active, lone, p, row, at_walls):
+    lone[row + L_QX] = active[p + QX]
+    lone[row + L_QY] = active[p + QY]
+    lone[row + L_UX] = active[p + UX]
+    lone[row + L_UY] = active[p + UY]
+    if at_walls:
+        at_x = active[p + DEMAND_X] > -FAR
+        lone[row + L_AT_X] = F(1) if at_x else F(0)
+        lone[row + L_SIDE] = active[p + SIDE_X] if at_x else active[p + SIDE_Y]
+        lone[row + L_DEMAND] = active[p + DEMAND_X] if at_x else active[p + DEMAND_Y]
+        lone[row + L_SLIDE] = active[p + SLIDE_X] if at_x else active[p + SLIDE_Y]
+
+
+@formula
+def _load_lone(work, count, first, kind, at_walls):
+    """Copy what is known of lone pairs into blocks of 8."""
+    active = work.active
+    lone = work.lone
+    contact = work.contact
     for number in range(count):
-        p = place(number)
-        if active[p + CROWDED] == F(0):
-            continue
-        # A contact's tangent is its normal turned to the left; the slides are along +y and +x.
-        if active[p + DEMAND_X] > -FAR:
-            side = active[p + SIDE_X]
-            demand = active[p + DEMAND_X]
-            slide = side * active[p + SLIDE_X]
-            cn = active[p + WALL_X_N]
-            ct = active[p + WALL_X_T]
-            if cn == F(0):
-                cn = _first_impulse(active, p, p, side, F(0), demand, world.limit)
-                ct = F(0)
-            _write_contact(work, contacts, p, -1, side, F(0), demand, slide, friction, cn, ct)
-            contacts += 1
-        else:
-            active[p + WALL_X_N] = F(0)
-        if active[p + DEMAND_Y] > -FAR:
-            side = active[p + SIDE_Y]
-            demand = active[p + DEMAND_Y]
-            slide = -side * active[p + SLIDE_Y]
-            cn = active[p + WALL_Y_N]
-            ct = active[p + WALL_Y_T]
-            if cn == F(0):
-                cn = _first_impulse(active, p, p, F(0), side, demand, world.limit)
-                ct = F(0)
-            _write_contact(work, contacts, p, -1, F(0), side, demand, slide, friction, cn, ct)
-            contacts += 1
-        else:
-            active[p + WALL_Y_N] = F(0)
-    return contacts
+        k = I(work.kind[kind, number])
+        p = first + (number // EIGHT) * LONE_BLOCK + number % EIGHT
+        lone[p + L_NX] = contact[k, 0]
+        lone[p + L_NY] = contact[k, 1]
+        lone[p + L_GAP] = contact[k, 2]
+        lone[p + L_SLIP] = contact[k, 3]
+        lone[p + L_N] = contact[k, 4]
+        lone[p + L_T] = contact[k, 5]
+        _load_robot(active, lone, I(work.contact_place[k, 0]), p + L_A, at_walls)
+        _load_robot(active, lone, I(work.contact_place[k, 1]), p + L_B, at_walls)
+
+
+@formula
+def _respond(qx, qy, ux, uy, limit):
+    """The velocity of a robot, and (xx, xy, yy) how that gives way to an impulse."""
+    vx, vy, hold, ex, ey = pull(qx, qy, ux, uy, limit)
+    xx, xy, yy = give(hold, ex, ey)
+    return vx, vy, xx, xy, yy
+
+
+@formula
+def _respond_at_wall(qx, qy, ux, uy, wall, friction, limit):
+    """The same for a robot at a wall (is it across x, +1 or -1, demand, slide)."""
+    at_x, side, demand, slide = wall
+    qn = side * (qx if at_x else qy)
+    qt = qy if at_x else qx
+    un = side * (ux if at_x else uy)
+    ut = uy if at_x else ux
+    vn, vt, nn, nt, tt = wall_answer(qn, qt, un, ut, demand, slide, friction, limit)
+    nt = side * nt
+    vn = side * vn
+    return (
+        vn if at_x else vt,
+        vt if at_x else vn,
+        nn if at_x else tt,
+        nt,
+        tt if at_x else nn,
+    )
+
+
+@formula
+def _pushed(lone, row, nx, ny, cn, ct, at_walls, friction, limit):
+    """`_respond` of one robot of a lone pair to the impulse (cn, ct)."""
+    qx = lone[row + L_QX] + (cn * nx - ct * ny)
+    qy = lone[row + L_QY] + (cn * ny + ct * nx)
+    ux = lone[row + L_UX]
+    uy = lone[row + L_UY]
+    if at_walls:
+        wall = (
+            lone[row + L_AT_X] > F(0),
+            lone[row + L_SIDE],
+            lone[row + L_DEMAND],
+            lone[row + L_SLIDE],
+        )
+        return _respond_at_wall(qx, qy, ux, uy, wall, friction, limit)
+    return _respond(qx, qy, ux, uy, limit)
+
+
+@formula
+def _lone_step(world, lone, i, cn, ct, at_walls):
+    """A Newton step for a lone pair, unless its velocities are exact.
+
+    Returns the new impulse, and the velocities and the error before the step.
+    """
+    nx = lone[i + L_NX]
+    ny = lone[i + L_NY]
+    friction = world.body_friction
+    ax, ay, a_xx, a_xy, a_yy = _pushed(
+        lone, i + L_A, nx, ny, cn, ct, at_walls, world.wall_friction, world.limit
+    )
+    bx, by, b_xx, b_xy, b_yy = _pushed(
+        lone, i + L_B, nx, ny, -cn, -ct, at_walls, world.wall_friction, world.limit
+    )
+    gap_n = lone[i + L_GAP] - ((ax - bx) * nx + (ay - by) * ny)
+    gap_t = -lone[i + L_SLIP] - ((ay - by) * nx - (ax - bx) * ny)
+    error = contact_error(gap_n, gap_t, friction, cn, ct)
+    nn, nt, tt = in_frame(a_xx + b_xx, a_xy + b_xy, a_yy + b_yy, nx, ny)
+    new_n, new_t = impulse_step(gap_n, gap_t, nn, nt, tt, friction, cn, ct)
+    share = F(1) if error > _EXACT else F(0)
+    return cn + share * (new_n - cn), ct + share * (new_t - ct), ax, ay, bx, by, error
+
+
+@formula
+def _solve_lone_block(world, work, base, at_walls):
+    lone = work.lone
+    for i in range(base, base + EIGHT):
+        cn = lone[i + L_N]
+        ct = lone[i + L_T]
+        cn, ct, ax, ay, bx, by, error = _lone_step(world, lone, i, cn, ct, at_walls)
+        cn, ct, ax, ay, bx, by, error = _lone_step(world, lone, i, cn, ct, at_walls)
+        _, _, ax, ay, bx, by, error = _lone_step(world, lone, i, cn, ct, at_walls)
+        lone[i + L_N] = cn
+        lone[i + L_T] = ct
+        lone[i + L_VAX] = ax
+        lone[i + L_VAY] = ay
+        lone[i + L_VBX] = bx
+        lone[i + L_VBY] = by
+        lone[i + L_ERROR] = error
+
+
+@formula
+def _store_lone(work, count, first, kind, others):
+    """Copy the solutions back; those that are not at rest yet join the `others`."""
+    active = work.active
+    lone = work.lone
+    contact = work.contact
+    for number in range(count):
+        k = I(work.kind[kind, number])
+        p = first + (number // EIGHT) * LONE_BLOCK + number % EIGHT
+        a = I(work.contact_place[k, 0])
+        b = I(work.contact_place[k, 1])
+        contact[k, 4] = lone[p + L_N]
+        contact[k, 5] = lone[p + L_T]
+        active[a + VX] = lone[p + L_VAX]
+        active[a + VY] = lone[p + L_VAY]
+        active[b + VX] = lone[p + L_VBX]
+        active[b + VY] = lone[p + L_VBY]
+        work.kind[2, others] = k
+        others += I(lone[p + L_ERROR] > _SETTLED)
+    return others
+
+
+@formula
+def _solve_lone(world, work, free, walled, others):
+    walls_first = ((free + I(7)) // EIGHT) * LONE_BLOCK
+    end = walls_first + ((walled + I(7)) // EIGHT) * LONE_BLOCK
+    _load_lone(work, free, ZERO, 0, False)
+    _load_lone(work, walled, walls_first, 1, True)
+    for base in range(ZERO, walls_first, LONE_BLOCK):
+        _solve_lone_block(world, work, base, False)
+    for base in range(walls_first, end, LONE_BLOCK):
+        _solve_lone_block(world, work, base, True)
+    others = _store_lone(work, free, ZERO, 0, others)
+    return _store_lone(work, walled, walls_first, 1, others)
+
+
+# --- others ------------------------------------------------------------------------------------
 
 
 @formula
@@ -320,123 +483,143 @@ def _push(active, p, nx, ny, cn, ct):
 
 
 @formula
-def _answer(active, p, limit):
-    """Let a robot's motor answer to the impulses on it."""
-    vx, vy, hold, ex, ey = pull(
-        active[p + QX], active[p + QY], active[p + UX], active[p + UY], limit
-    )
+def _respond_in_corner(active, p, friction, limit):
+    """`_respond` of a robot at two walls: one of them may do alone, or both hold it."""
+    qx = active[p + QX]
+    qy = active[p + QY]
+    ux = active[p + UX]
+    uy = active[p + UY]
+    side_x = active[p + SIDE_X]
+    side_y = active[p + SIDE_Y]
+    wall = (True, side_x, active[p + DEMAND_X], active[p + SLIDE_X])
+    vx, vy, xx, xy, yy = _respond_at_wall(qx, qy, ux, uy, wall, friction, limit)
+    if side_y * vy < active[p + DEMAND_Y]:
+        wall = (False, side_y, active[p + DEMAND_Y], active[p + SLIDE_Y])
+        vx, vy, xx, xy, yy = _respond_at_wall(qx, qy, ux, uy, wall, friction, limit)
+        if side_x * vx < active[p + DEMAND_X]:
+            vx = side_x * active[p + DEMAND_X]
+            vy = side_y * active[p + DEMAND_Y]
+            xx = xy = yy = F(0)
+    return vx, vy, xx, xy, yy
+
+
+@formula
+def _answer(active, p, friction, limit):
+    """Let a robot's motor, and walls that it touches, answer to the impulses on it."""
+    at_x = active[p + DEMAND_X] > -FAR
+    at_y = active[p + DEMAND_Y] > -FAR
+    qx = active[p + QX]
+    qy = active[p + QY]
+    ux = active[p + UX]
+    uy = active[p + UY]
+    if not (at_x | at_y):
+        vx, vy, xx, xy, yy = _respond(qx, qy, ux, uy, limit)
+    elif not (at_x & at_y):
+        wall = (
+            at_x,
+            active[p + SIDE_X] if at_x else active[p + SIDE_Y],
+            active[p + DEMAND_X] if at_x else active[p + DEMAND_Y],
+            active[p + SLIDE_X] if at_x else active[p + SLIDE_Y],
+        )
+        vx, vy, xx, xy, yy = _respond_at_wall(qx, qy, ux, uy, wall, friction, limit)
+    else:
+        vx, vy, xx, xy, yy = _respond_in_corner(active, p, friction, limit)
     active[p + VX] = vx
     active[p + VY] = vy
-    active[p + HOLD] = hold
-    active[p + PULL_X] = ex
-    active[p + PULL_Y] = ey
+    active[p + GIVE_XX] = xx
+    active[p + GIVE_XY] = xy
+    active[p + GIVE_YY] = yy
 
 
 @formula
-def _give(active, p, nx, ny):
-    """`formulas.give` for an active lane, in a contact's frame."""
-    ex = active[p + PULL_X]
-    ey = active[p + PULL_Y]
-    return give(active[p + HOLD], ex * nx + ey * ny, ey * nx - ex * ny)
-
-
-@formula
-def _gaps(work, k, a, b, is_pair):
+def _gaps(work, k, a, b):
     """Demanded minus present velocity of contact k along its normal and its tangent."""
     active = work.active
     nx = work.contact[k, 0]
     ny = work.contact[k, 1]
-    vx = active[a + VX]
-    vy = active[a + VY]
-    if is_pair:
-        vx -= active[b + VX]
-        vy -= active[b + VY]
+    vx = active[a + VX] - active[b + VX]
+    vy = active[a + VY] - active[b + VY]
     return work.contact[k, 2] - (vx * nx + vy * ny), -work.contact[k, 3] - (vy * nx - vx * ny)
 
 
 @formula
-def _unsettled(work, first, last, is_pair, count):
-    """Add the contacts whose velocities are wrong to the `count` that are listed already."""
-    for k in range(I(first), I(last)):
+def _unsettled(work, count, friction):
+    """List the `count` others whose velocities are wrong; return their number."""
+    wrong = ZERO
+    for index in range(count):
+        k = I(work.kind[2, index])
         a = I(work.contact_place[k, 0])
-        b = I(work.contact_place[k, 1]) if is_pair else a
-        gap_n, gap_t = _gaps(work, k, a, b, is_pair)
-        error = contact_error(
-            gap_n, gap_t, work.contact[k, 4], work.contact[k, 5], work.contact[k, 6]
-        )
-        work.todo[count] = k
-        count += I(error > _SETTLED)
-    return count
+        b = I(work.contact_place[k, 1])
+        gap_n, gap_t = _gaps(work, k, a, b)
+        error = contact_error(gap_n, gap_t, friction, work.contact[k, 4], work.contact[k, 5])
+        work.todo[wrong] = k
+        wrong += I(error > _SETTLED)
+    return wrong
 
 
 @formula
-def _solve_one(world, work, k, is_pair):
+def _solve_one(world, work, k):
     """One Newton step for contact k, as if the impulses of the others were right."""
     active = work.active
     limit = world.limit
+    friction = world.wall_friction
     a = I(work.contact_place[k, 0])
-    b = I(work.contact_place[k, 1]) if is_pair else a
+    b = I(work.contact_place[k, 1])
     nx = work.contact[k, 0]
     ny = work.contact[k, 1]
-    cn = work.contact[k, 5]
-    ct = work.contact[k, 6]
-    nn, nt, tt = _give(active, a, nx, ny)
-    if is_pair:
-        b_nn, b_nt, b_tt = _give(active, b, nx, ny)
-        nn += b_nn
-        nt += b_nt
-        tt += b_tt
-    gap_n, gap_t = _gaps(work, k, a, b, is_pair)
-    new_n, new_t = impulse_step(gap_n, gap_t, nn, nt, tt, work.contact[k, 4], cn, ct)
-    work.contact[k, 5] = new_n
-    work.contact[k, 6] = new_t
+    cn = work.contact[k, 4]
+    ct = work.contact[k, 5]
+    xx = active[a + GIVE_XX] + active[b + GIVE_XX]
+    xy = active[a + GIVE_XY] + active[b + GIVE_XY]
+    yy = active[a + GIVE_YY] + active[b + GIVE_YY]
+    nn, nt, tt = in_frame(xx, xy, yy, nx, ny)
+    gap_n, gap_t = _gaps(work, k, a, b)
+    new_n, new_t = impulse_step(gap_n, gap_t, nn, nt, tt, world.body_friction, cn, ct)
+    work.contact[k, 4] = new_n
+    work.contact[k, 5] = new_t
     _push(active, a, nx, ny, new_n - cn, new_t - ct)
-    _answer(active, a, limit)
-    if is_pair:
-        _push(active, b, nx, ny, cn - new_n, ct - new_t)
-        _answer(active, b, limit)
+    _answer(active, a, friction, limit)
+    _push(active, b, nx, ny, cn - new_n, ct - new_t)
+    _answer(active, b, friction, limit)
 
 
 @formula
-def solve_contacts(world, work, contacts, pair_contacts):
-    """Sweep until all contacts rest; keep the impulses for the next sub-step."""
+def _solve_others(world, work, count):
+    """Sweep until all of the others rest."""
     active = work.active
-    limit = world.limit
-    for k in range(contacts):
+    for index in range(count):
+        k = I(work.kind[2, index])
         nx = work.contact[k, 0]
         ny = work.contact[k, 1]
-        cn = work.contact[k, 5]
-        ct = work.contact[k, 6]
+        cn = work.contact[k, 4]
+        ct = work.contact[k, 5]
         _push(active, I(work.contact_place[k, 0]), nx, ny, cn, ct)
-        if k < pair_contacts:
-            _push(active, I(work.contact_place[k, 1]), nx, ny, -cn, -ct)
-    for k in range(pair_contacts):
+        _push(active, I(work.contact_place[k, 1]), nx, ny, -cn, -ct)
+    for index in range(count):
+        k = I(work.kind[2, index])
         for side in range(2):
             p = I(work.contact_place[k, side])
-            _answer(active, p, limit)
+            _answer(active, p, world.wall_friction, world.limit)
     for _ in range(_SWEEPS):
-        pair_end = _unsettled(work, 0, pair_contacts, True, ZERO)
-        end = _unsettled(work, pair_contacts, contacts, False, pair_end)
+        end = _unsettled(work, count, world.body_friction)
         if end == ZERO:
             break
-        for index in range(pair_end):
-            _solve_one(world, work, I(work.todo[index]), True)
-        for index in range(pair_end, end):
-            _solve_one(world, work, I(work.todo[index]), False)
+        for index in range(end):
+            _solve_one(world, work, I(work.todo[index]))
+
+
+@formula
+def solve_contacts(world, work, contacts):
+    """Find the robots' velocities; keep the impulses for the next sub-step."""
+    free, walled, others = _sort(work, contacts)
+    others = _solve_lone(world, work, free, walled, others)
+    _solve_others(world, work, others)
     for k in range(contacts):
-        a = I(work.contact_place[k, 0])
         nx = work.contact[k, 0]
         ny = work.contact[k, 1]
-        cn = work.contact[k, 5]
-        ct = work.contact[k, 6]
-        if k < pair_contacts:
-            pair = work.contact_pair[k]
-            work.pair_touched[pair] = 1
-            work.pair_impulse[pair, 0] = nx * cn - ny * ct
-            work.pair_impulse[pair, 1] = ny * cn + nx * ct
-        elif nx != F(0):
-            active[a + WALL_X_N] = cn
-            active[a + WALL_X_T] = ct
-        else:
-            active[a + WALL_Y_N] = cn
-            active[a + WALL_Y_T] = ct
+        cn = work.contact[k, 4]
+        ct = work.contact[k, 5]
+        pair = work.contact_pair[k]
+        work.pair_touched[pair] = 1
+        work.pair_impulse[pair, 0] = nx * cn - ny * ct
+        work.pair_impulse[pair, 1] = ny * cn + nx * ct

@@ -33,10 +33,6 @@ from swarmbo.engine.cpu_blocks import (
     UY,
     VX,
     VY,
-    WALL_X_N,
-    WALL_X_T,
-    WALL_Y_N,
-    WALL_Y_T,
     ZERO,
     X,
     Y,
@@ -45,7 +41,6 @@ from swarmbo.engine.cpu_blocks import (
 )
 from swarmbo.engine.cpu_contacts import (
     collect_pairs,
-    collect_walls,
     face_each_other,
     recall,
     relate,
@@ -98,11 +93,6 @@ def _activate(world, lanes, work, i, count):
     active[p + SIDE_Y] = F(1) if F(lanes.y[i]) < F(0.5) * world.height else F(-1)
     active[p + DEMAND_X] = -FAR
     active[p + DEMAND_Y] = -FAR
-    active[p + CROWDED] = F(0)
-    active[p + WALL_X_N] = lanes.wall_push[i, 0]
-    active[p + WALL_X_T] = lanes.wall_push[i, 1]
-    active[p + WALL_Y_N] = lanes.wall_push[i, 2]
-    active[p + WALL_Y_T] = lanes.wall_push[i, 3]
     return count + 1
 
 
@@ -348,10 +338,9 @@ def substeps(world, lanes, work, count, in_corners, at_walls, pairs):
             _meet_nearest_wall(world, active, base)
         for base in range(wall_end, end, BLOCK):
             _run_freely(world, active, base)
-        pair_contacts = collect_pairs(world, work, pairs)
-        if pair_contacts > 0:
-            contacts = collect_walls(world, work, count, pair_contacts)
-            solve_contacts(world, work, contacts, pair_contacts)
+        contacts = collect_pairs(world, work, pairs)
+        if contacts > 0:
+            solve_contacts(world, work, contacts)
     for number in range(count):
         p = place(number)
         if active[p + LANE] < F(0):

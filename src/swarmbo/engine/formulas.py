@@ -219,6 +219,16 @@ def give(hold, en, et):
 
 
 @formula
+def in_frame(xx, xy, yy, nx, ny):
+    """A symmetric matrix (xx, xy, yy) in the frame of the unit vector (nx, ny) and its left."""
+    px = xx * nx + xy * ny
+    py = xy * nx + yy * ny
+    tx = yy * nx - xy * ny
+    ty = xy * nx - xx * ny
+    return px * nx + py * ny, py * nx - px * ny, tx * nx - ty * ny
+
+
+@formula
 def impulse_step(gap_n, gap_t, nn, nt, tt, friction, cn, ct):
     """One Newton step for the impulse (cn, ct) of a contact, with Coulomb's friction.
 
@@ -290,6 +300,56 @@ def wall_velocity(vn, vt, un, ut, demand, slide, friction, limit):
     held_t = -slide if sticks else ut - slip
     touching = free_n < demand
     return (demand if touching else free_n), (held_t if touching else free_t)
+
+
+@formula
+def _slip(f, g, k, slip, limit):
+    """A Newton step for the slip at a wall, see `wall_velocity`."""
+    inverse = F(1) / np.sqrt(greatest(g * g + slip * slip, F(1e-12)))
+    share = limit * inverse
+    slope = F(1) + share - share * inverse * inverse * (slip - f) * slip
+    return slip - (slip + share * (slip - f) - k) / greatest(slope, F(1))
+
+
+@formula
+def wall_answer(vn, vt, un, ut, demand, slide, friction, limit):
+    """The velocity of a robot at one wall, as by `wall_velocity`, and how that gives way.
+
+    For a robot that others push, which need not keep sliding as it did: the slip
+    is found from |k| - limit, or less, on. Returns (normal, tangential) velocity and
+    the Jacobian (nn, nt, tt) by an impulse, see `give`: of a robot that touches the
+    wall, nothing but tt, along the wall, and that only if it slides.
+    """
+    tiny = F(1e-12)
+    g = un - demand
+    e = ut + slide
+    share = limit / np.sqrt(greatest(g * g + e * e, tiny))
+    stick_t = -slide - vt - share * e
+    stick_n = demand - vn - share * g
+    sign = F(1) if stick_t > F(0) else F(-1)
+    slides = F(1) if abs(stick_t) > friction * stick_n else F(0)
+    f = sign * friction * g
+    k = ut - vt - sign * friction * (demand - vn)
+    beyond = abs(k) - limit
+    side = greatest(abs(g), F(1e-6))
+    within = k * side / (side + limit)
+    slip = within if beyond < F(0) else (beyond if k > F(0) else -beyond)
+    slip = _slip(f, g, k, _slip(f, g, k, slip, limit), limit)
+    squared = greatest(g * g + slip * slip, tiny)
+    along = squared / (squared + limit * g * g / np.sqrt(squared))
+    held_t = slides * (ut - slip + slide) - slide
+    free_n, free_t, hold, en, et = pull(vn, vt, un, ut, limit)
+    nn, nt, tt = give(hold, en, et)
+    touching = free_n < demand
+    free = F(0) if touching else F(1)
+    held_tt = slides * along
+    return (
+        greatest(free_n, demand),
+        held_t if touching else free_t,
+        free * nn,
+        free * nt,
+        held_tt + free * (tt - held_tt),
+    )
 
 
 @formula

@@ -9,7 +9,7 @@ arena and count for nothing.
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,8 @@ F = np.float32
 Array = np.ndarray[Any, np.dtype[Any]]
 
 WIDTH = 8  # float32 numbers in a vector register of AVX2
-ACTIVE_ROWS = 30  # numbers per active lane, see cpu_blocks.py
+ACTIVE_ROWS = 26  # numbers per active lane, see cpu_blocks.py
+LONE_ROWS = 27  # numbers per contact of a lone pair, likewise
 PAIR_ROWS = 71  # numbers per pair that may touch, likewise
 VIEW_ROWS = 11  # numbers per pair of robots of which one may sense the other, see cpu_senses.py
 SECTORS = 64  # directions that are told apart when looking for what faces another robot
@@ -108,7 +109,6 @@ class Lanes(NamedTuple):
     key1: Array
     partners: Array  # lanes x 6: the lanes of higher number that it touches, -1 for none
     pair_push: Array  # lanes x 6 x 2, m/s: the impulse of that contact in the last sub-step
-    wall_push: Array  # lanes x 4, m/s: of the walls across x and y, along and across the normal
     visits: Array  # trials x squares: robot-ticks spent in each
     features: Array  # 12 x trials, float64: sums of FEATURES and of their squares; or 12 x 0
 
@@ -149,10 +149,12 @@ class Work(NamedTuple):
     pair: Array  # what is known of these pairs, in blocks of 8: see cpu_blocks.py
     pair_touched: Array  # did they touch in the sub-step before?
     pair_impulse: Array  # pairs x 2, m/s, in the arena's frame
-    contact_place: Array  # contacts x 2: active lanes, the second -1 for a wall
-    contact: Array  # contacts x (normal x, y; demand; slide; friction; impulse n, t), in m/s
+    contact_place: Array  # contacts x 2: active lanes
+    contact_pair: Array  # contact -> pair
+    contact: Array  # contacts x (normal x, y; demand; slide; impulse n, t; -, -), in m/s
+    kind: Array  # 3 x contacts: those of lone pairs, of lone pairs at walls, others
+    lone: Array  # what is known of lone pairs, in blocks of 8: see cpu_blocks.py
     todo: Array  # the contacts that a sweep looks at
-    contact_pair: Array  # contact -> pair, or -1 for a wall
     cell_start: Array  # neighbour grid: robots of cell i are cell_robot[cell_start[i]:...]
     cell_robot: Array
     robot_cell: Array
@@ -292,12 +294,15 @@ def uniform_at(noise_key: int, trial: int, robot: int, tick: int, channel: int) 
     return float(_uniform(*lane_key(noise_key, trial, robot), tick, channel))
 
 
+@lru_cache(maxsize=64)  # scenarios that are evaluated together often have the same noise
 def noise_keys(noise_key: int, trials: int, robots: int) -> Array:
-    """The keys of all lanes: robots x trials x 2."""
+    """The keys of all lanes: robots x trials x 2, not to be written to."""
     keys = [
         [lane_key(noise_key, trial, robot) for trial in range(trials)] for robot in range(robots)
     ]
-    return np.array(keys, np.uint32)
+    array = np.array(keys, np.uint32)
+    array.setflags(write=False)
+    return array
 
 
 def make_lanes(scenario: Scenario, neurons: int, features: bool = False, swarms: int = 1) -> Lanes:
@@ -337,7 +342,6 @@ def make_lanes(scenario: Scenario, neurons: int, features: bool = False, swarms:
         key1=row(np.uint32),
         partners=np.zeros((lanes, PARTNERS), np.int32),
         pair_push=aligned((lanes, PARTNERS, 2), F),
-        wall_push=aligned((lanes, 4), F),
         visits=np.zeros((swarms * scenario.trials, squares_x * squares_y), np.int32),
         features=np.zeros((2 * len(FEATURES), scenario.trials if features else 0)),
     )
@@ -380,7 +384,6 @@ def make_work(lanes: int, neurons: int, world: World) -> Work:
     """Scratch memory for swarms of up to this many lanes and neurons."""
     robots, trials = world.swarm, world.trials
     pairs = min(world.robots * (robots - 1) // 2 * trials, 16 * lanes) + WIDTH
-    contacts = pairs + 2 * lanes
     cells = 4 * robots + 16
     return Work(
         word=aligned(lanes, np.uint32),
@@ -406,10 +409,12 @@ def make_work(lanes: int, neurons: int, world: World) -> Work:
         pair=aligned(PAIR_ROWS * (pairs + WIDTH), F),
         pair_touched=np.zeros(pairs, np.int32),
         pair_impulse=np.zeros((pairs, 2), F),
-        contact_place=aligned((contacts, 2), np.int32),
-        contact=aligned((contacts, 8), F),
-        todo=np.zeros(contacts + 1, np.int32),
-        contact_pair=np.zeros(contacts, np.int32),
+        contact_place=aligned((pairs, 2), np.int32),
+        contact_pair=np.zeros(pairs, np.int32),
+        contact=aligned((pairs, 8), F),
+        kind=np.zeros((3, pairs + 1), np.int32),
+        lone=aligned(LONE_ROWS * (pairs + 2 * WIDTH), F),
+        todo=np.zeros(pairs + 1, np.int32),
         cell_start=np.zeros(cells + 1, np.int32),
         cell_robot=np.zeros(robots, np.int32),
         robot_cell=np.zeros(robots, np.int32),
@@ -474,12 +479,13 @@ def genome_brains(genomes: Genomes, number: int, robots: int) -> Brains:
     )
 
 
-def join_brains(parts: Sequence[Brains], robots: int) -> Brains:
-    """The controllers of swarms of `robots` side by side."""
+def join_brains(parts: Sequence[Brains]) -> Brains:
+    """The controllers of several groups of robots, one after the other."""
+    robots = np.cumsum([0, *(int(part.runs[-1, 1]) for part in parts)])
     neurons = np.cumsum([0, *(len(part.neurons) for part in parts)])
     connections = np.cumsum([0, *(len(part.sources) for part in parts)])
     runs = [
-        part.runs + np.array([number * robots] * 2 + [neurons[number]] * 2, np.int32)
+        part.runs + np.array([robots[number]] * 2 + [neurons[number]] * 2, np.int32)
         for number, part in enumerate(parts)
     ]
     spans = [

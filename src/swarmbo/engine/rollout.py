@@ -4,15 +4,15 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, fields
-from inspect import signature
+from itertools import groupby
 from threading import Event, Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from swarmbo.controller.genomes import Genomes
 from swarmbo.controller.network import Controller
-from swarmbo.engine.lanes import Brains, genome_brains, make_brains
+from swarmbo.engine.lanes import Brains, genome_brains, join_brains, make_brains
 from swarmbo.engine.swarm import Swarms
 from swarmbo.errors import InputError, short
 from swarmbo.world.scenario import Scenario
@@ -41,16 +41,24 @@ class Rollout:
         return self.items.sum(axis=2).mean(axis=1)
 
 
+class Batch(NamedTuple):
+    """Teams to evaluate in one scenario, given as numbers of genomes."""
+
+    scenario: Scenario
+    genomes: Genomes
+    teams: np.ndarray  # teams x robots
+
+
 def default_threads() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def choose_device(device: str, *, robots: int = 1, features: bool = False) -> str:
+def choose_device(device: str, *, robots: int = 1) -> str:
     """What "auto", "cpu" or "gpu" means here: "cpu" or "gpu".
 
-    "auto" is the GPU if there is one that runs swarms of so many robots and, if
-    wanted, measures features. InputError when a GPU is asked for and there is none.
+    "auto" is the GPU if there is one that runs swarms of so many robots.
+    InputError when a GPU is asked for and there is none.
     """
     if device not in DEVICES:
         raise InputError(f"there is no device {short(device)}; name one of {', '.join(DEVICES)}")
@@ -62,8 +70,6 @@ def choose_device(device: str, *, robots: int = 1, features: bool = False) -> st
     reason = gpu.why_not()
     if not reason and robots > gpu.MAX_ROBOTS:
         reason = f"the GPU runs swarms of up to {gpu.MAX_ROBOTS} robots, not {robots}; use the CPU"
-    if not reason and features and "features" not in signature(gpu.launch).parameters:
-        reason = "the GPU does not measure the features of SDBC; use the CPU"
     if device == "gpu" and reason:
         raise InputError(reason)
     return "cpu" if reason else "gpu"
@@ -94,37 +100,76 @@ def rollout(
         raise InputError("there are no teams to evaluate; give at least one")
     if isinstance(teams, Genomes):
         teams.check()
-    if choose_device(device, robots=scenario.robots, features=features) == "gpu":
+    if choose_device(device, robots=scenario.robots) == "gpu":
         return _on_gpu(teams, scenario, features, progress)
-    return _on_cpu(teams, scenario, threads, features, progress)
+    return _on_cpu([(teams, scenario)], threads, features, progress)[0]
+
+
+def rollouts(
+    batches: Sequence[Batch],
+    *,
+    threads: int | None = None,
+    device: str = "cpu",
+    progress: Callable[[int], None] | None = None,
+) -> list[Rollout]:
+    """Evaluate the teams of many scenarios at the same time; a result per batch.
+
+    Each team gets the numbers that `rollout` would give it; `threads`, `device`
+    and `progress` are as there. The genomes must pass their `check`.
+    """
+    threads = default_threads() if threads is None else threads
+    if threads < 1:
+        raise InputError(f"the number of threads is {threads}; give at least 1")
+    for batch in batches:
+        robots = batch.scenario.robots
+        if batch.teams.ndim != 2 or batch.teams.shape[1] != robots or not len(batch.teams):
+            raise InputError(
+                f"teams must have the shape teams x {robots} robots, not {batch.teams.shape}"
+            )
+    if not batches:
+        return []
+    most = max(batch.scenario.robots for batch in batches)
+    if choose_device(device, robots=most) == "gpu":
+        return _many_on_gpu(batches, progress)
+    return _on_cpu([(batch, batch.scenario) for batch in batches], threads, False, progress)
 
 
 def _on_cpu(
-    teams: Sequence[Team] | Genomes,
-    scenario: Scenario,
+    work_list: Sequence[tuple[Sequence[Team] | Genomes | Batch, Scenario]],
     threads: int,
     features: bool,
     progress: Callable[[int], None] | None,
-) -> Rollout:
-    shape = (len(teams), scenario.trials)
-    result = Rollout(
-        items=np.zeros((*shape, scenario.robots), np.int64),
-        uniformity=np.zeros(shape),
-        centre_distance=np.zeros(shape),
-        coverage=np.zeros(shape),
-        features=np.zeros((*shape, 12)) if features else None,
-    )
-    threads = min(threads, len(teams))
-    together = _together(len(teams) // threads, scenario, features)
+) -> list[Rollout]:
+    results, pieces = [], []
+    counts = [_count(teams) for teams, _ in work_list]
+    threads = min(threads, sum(counts))
+    for job, ((_, scenario), count) in enumerate(zip(work_list, counts, strict=True)):
+        shape = (count, scenario.trials)
+        results.append(
+            Rollout(
+                items=np.zeros((*shape, scenario.robots), np.int64),
+                uniformity=np.zeros(shape),
+                centre_distance=np.zeros(shape),
+                coverage=np.zeros(shape),
+                features=np.zeros((*shape, 12)) if features else None,
+            )
+        )
+        together = _together(min(count, sum(counts) // threads), scenario, features)
+        pieces += [
+            (job, range(first, min(first + together, count))) for first in range(0, count, together)
+        ]
     stop = Event()
-    jobs = _Jobs(len(teams), together)
+    jobs = _Jobs(pieces)
 
     def work() -> None:
         """Evaluate the teams that no other thread has taken."""
-        swarms = None
-        for numbers in jobs:
-            if swarms is None or len(numbers) < together:
+        swarms, ready = None, (-1, 0)
+        for job, numbers in jobs:
+            teams, scenario = work_list[job]
+            result = results[job]
+            if swarms is None or ready != (job, len(numbers)):
                 swarms = Swarms(scenario, len(numbers), features=features)
+                ready = (job, len(numbers))
             swarms.begin([_brains(teams, number, scenario.robots) for number in numbers])
             remaining = scenario.ticks
             while remaining > 0 and not stop.is_set():
@@ -153,15 +198,15 @@ def _on_cpu(
                     progress(jobs.done)
         finally:
             stop.set()  # Ctrl-C: let the threads end within one call of the kernel
-    return result
+    return results
 
 
 class _Jobs:
-    """The numbers 0, 1, ..., count - 1, some at a time, each given to one thread only."""
+    """Numbers of teams, some at a time with the job that they belong to, each for one thread."""
 
-    def __init__(self, count: int, together: int) -> None:
-        self.done = 0  # how many numbers are finished
-        self._jobs = iter([range(n, min(n + together, count)) for n in range(0, count, together)])
+    def __init__(self, pieces: Sequence[tuple[int, range]]) -> None:
+        self.done = 0  # how many teams are finished
+        self._jobs = iter(pieces)
         self._lock = Lock()
 
     def finish(self, count: int) -> None:
@@ -169,7 +214,7 @@ class _Jobs:
         with self._lock:
             self.done += count
 
-    def __iter__(self) -> Iterator[range]:
+    def __iter__(self) -> Iterator[tuple[int, range]]:
         while True:
             with self._lock:
                 job = next(self._jobs, None)
@@ -185,7 +230,15 @@ def _together(teams: int, scenario: Scenario, features: bool) -> int:
     return max(1, min(teams, LANES // (scenario.robots * scenario.trials)))
 
 
-def _brains(teams: Sequence[Team] | Genomes, number: int, robots: int) -> Brains:
+def _count(teams: Sequence[Team] | Genomes | Batch) -> int:
+    return len(teams.teams) if isinstance(teams, Batch) else len(teams)
+
+
+def _brains(teams: Sequence[Team] | Genomes | Batch, number: int, robots: int) -> Brains:
+    if isinstance(teams, Batch):
+        alike = [(row, len(list(same))) for row, same in groupby(teams.teams[number].tolist())]
+        parts = [genome_brains(teams.genomes, row, count) for row, count in alike]
+        return parts[0] if len(parts) == 1 else join_brains(parts)
     if isinstance(teams, Genomes):
         return genome_brains(teams, number, robots)
     if len(teams[number]) != robots:
@@ -207,7 +260,6 @@ def _on_gpu(
         genomes, table = teams, None
     else:
         genomes, table = _shared_genomes(teams, scenario.robots)
-    wanted: dict[str, Any] = {"features": True} if features else {}
     parts: list[Rollout] = []
     for first in range(0, len(teams), LAUNCH):
         rows = slice(first, first + LAUNCH)
@@ -218,10 +270,33 @@ def _on_gpu(
             job = gpu.Job(scenario, part)
         else:
             job = gpu.Job(scenario, genomes, table[rows])
-        parts += gpu.launch([job], **wanted).result()
+        parts += gpu.launch([job], features=features).result()
         if progress is not None:
             progress(min(first + LAUNCH, len(teams)))
     return _joined(parts)
+
+
+def _many_on_gpu(batches: Sequence[Batch], progress: Callable[[int], None] | None) -> list[Rollout]:
+    from swarmbo.engine import gpu
+
+    pieces = [
+        (number, batch.teams[first : first + LAUNCH])
+        for number, batch in enumerate(batches)
+        for first in range(0, len(batch.teams), LAUNCH)
+    ]
+    sizes = np.cumsum([0, *(len(teams) for _, teams in pieces)])
+    parts: list[list[Rollout]] = [[] for _ in batches]
+    begin = 0
+    while begin < len(pieces):
+        end = int(np.searchsorted(sizes, sizes[begin] + LAUNCH, side="right")) - 1
+        launched = pieces[begin:end]
+        jobs = [gpu.Job(*batches[number][:2], teams) for number, teams in launched]
+        for (number, _), result in zip(launched, gpu.launch(jobs).result(), strict=True):
+            parts[number].append(result)
+        begin = end
+        if progress is not None:
+            progress(int(sizes[end]))
+    return [_joined(part) for part in parts]
 
 
 def _shared_genomes(teams: Sequence[Team], robots: int) -> tuple[Genomes, np.ndarray]:

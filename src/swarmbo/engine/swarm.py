@@ -242,7 +242,7 @@ class Swarms(Swarm):
     def begin(self, brains: Sequence[layout.Brains]) -> None:
         """Start the trials again, each swarm with its brains."""
         self._make_room(max(int((part.runs[:, 3] - part.runs[:, 2]).max()) for part in brains))
-        self._brains = layout.join_brains(brains, self.scenario.robots)
+        self._brains = layout.join_brains(brains)
         self.reset()
 
     def all_scores(self) -> list[Scores]:
