@@ -8,6 +8,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from swarmbo.adaptation.channel import Channel
+    from swarmbo.adaptation.learners import LEARNERS, learner, learner_from_json
+    from swarmbo.adaptation.messages import Message
+    from swarmbo.adaptation.worker import Worker
     from swarmbo.controller.bundled import bundled_controllers
     from swarmbo.controller.genomes import Genomes
     from swarmbo.controller.network import Controller, load_controllers
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from swarmbo.evolution.map_elites import Evolution, EvolutionOptions, evolve
     from swarmbo.results import scores_table, write_trace
     from swarmbo.study.conditions import condition, conditions
+    from swarmbo.study.recovery import Recovery, recover
     from swarmbo.world.arena import ARENAS, FORAGING, FORAGING_2X, Arena, Food
     from swarmbo.world.disturbance import (
         Actuator,
@@ -45,10 +50,12 @@ __all__ = [
     "ARENAS",
     "FORAGING",
     "FORAGING_2X",
+    "LEARNERS",
     "THYMIO",
     "Actuator",
     "Arena",
     "BehaviourMap",
+    "Channel",
     "Controller",
     "Disturbance",
     "Effects",
@@ -60,7 +67,9 @@ __all__ = [
     "Ground",
     "InputError",
     "Log",
+    "Message",
     "Proximity",
+    "Recovery",
     "Robot",
     "Rollout",
     "Scenario",
@@ -70,6 +79,7 @@ __all__ = [
     "SoftwareNest",
     "Swarm",
     "VariationEmitter",
+    "Worker",
     "__version__",
     "bundled_controllers",
     "bundled_maps",
@@ -78,6 +88,8 @@ __all__ = [
     "disturbance",
     "evolve",
     "hbd",
+    "learner",
+    "learner_from_json",
     "load_controllers",
     "load_disturbances",
     "load_map",
@@ -86,6 +98,7 @@ __all__ = [
     "mutate",
     "objective",
     "random_genomes",
+    "recover",
     "rollout",
     "scores_table",
     "sdbc",
@@ -93,6 +106,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "adaptation.channel": ("Channel",),
+    "adaptation.learners": ("LEARNERS", "learner", "learner_from_json"),
+    "adaptation.messages": ("Message",),
+    "adaptation.worker": ("Worker",),
     "controller.bundled": ("bundled_controllers",),
     "controller.genomes": ("Genomes",),
     "controller.network": ("Controller", "load_controllers"),
@@ -107,6 +124,7 @@ _HOMES = {
     "evolution.map_elites": ("Evolution", "EvolutionOptions", "evolve"),
     "results": ("scores_table", "write_trace"),
     "study.conditions": ("condition", "conditions"),
+    "study.recovery": ("Recovery", "recover"),
     "world.arena": ("ARENAS", "FORAGING", "FORAGING_2X", "Arena", "Food"),
     "world.disturbance": (
         "Actuator",

@@ -1,0 +1,1 @@
+"""Adaptation: learners that try controllers of a map and keep the best."""
