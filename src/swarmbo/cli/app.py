@@ -8,6 +8,7 @@ from swarmbo import __version__
 from swarmbo.cli.bench import bench
 from swarmbo.cli.evolve import evolve
 from swarmbo.cli.map import app as map_app
+from swarmbo.cli.recover import recover
 from swarmbo.cli.simulate import simulate
 
 app = typer.Typer(
@@ -19,6 +20,7 @@ app = typer.Typer(
 app.command(no_args_is_help=True)(simulate)
 app.command(no_args_is_help=True)(evolve)
 app.add_typer(map_app, name="map")
+app.command()(recover)
 app.command()(bench)
 
 

@@ -15,12 +15,12 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from swarmbo import __version__
-from swarmbo.cli.simulate import check_outputs, open_device, read_disturbance
+from swarmbo.cli.simulate import check_outputs, open_device
 from swarmbo.cli.terminal import millions, progress_bar
 from swarmbo.errors import InputError, naming
 from swarmbo.evolution.behaviour_map import BehaviourMap, bundled_maps, load_map
 from swarmbo.files import whole_file
-from swarmbo.study.conditions import CONDITION_KINDS
+from swarmbo.study.conditions import CONDITION_KINDS, read_disturbance
 from swarmbo.world.arena import FORAGING
 from swarmbo.world.scenario import TRIALS, Scenario
 

@@ -24,9 +24,8 @@ from swarmbo.controller.network import (
 )
 from swarmbo.errors import InputError, naming
 from swarmbo.files import check_writable, whole_file
-from swarmbo.study.conditions import CONDITION_KINDS, condition, condition_arena
-from swarmbo.world.arena import ARENAS, FORAGING, Arena
-from swarmbo.world.disturbance import Disturbance, load_disturbances
+from swarmbo.study.conditions import CONDITION_KINDS, read_disturbance
+from swarmbo.world.arena import ARENAS, FORAGING
 from swarmbo.world.poses import load_poses
 from swarmbo.world.scenario import TRIALS, Scenario, replicate_noise_key
 
@@ -239,22 +238,6 @@ def make_scenario(
                 ticks=ticks,
             )
     return scenario if noise else scenario.without_noise()
-
-
-def read_disturbance(text: str | None, seed: int) -> tuple[tuple[Disturbance, ...], Arena | None]:
-    """The disturbances that FILE.json or KIND:INDEX names, and the arena that a 2x kind implies."""
-    if text is None:
-        return (), None
-    kind, colon, _ = text.partition(":")
-    if colon and kind in CONDITION_KINDS:
-        arena = condition_arena(kind)
-        return (condition(text, seed),), None if arena is FORAGING else arena
-    if not Path(text).exists():
-        raise InputError(
-            f"--disturbance: {text!r} is neither a file nor a condition; name a JSON file, "
-            f"or KIND:INDEX with a kind of {', '.join(CONDITION_KINDS)}"
-        )
-    return load_disturbances(text), None
 
 
 def check_outputs(scores: Path | None, trace: Path | None, inputs: Iterable[Path | None]) -> None:

@@ -1,5 +1,7 @@
 """The conditions of the paper's experiments: disturbances as drawn, per replicate."""
 
+from pathlib import Path
+
 from swarmbo.errors import InputError
 from swarmbo.streams import Stream
 from swarmbo.world.arena import FORAGING, FORAGING_2X, Arena, Food
@@ -13,8 +15,10 @@ from swarmbo.world.disturbance import (
     Proximity,
     SoftwareFood,
     SoftwareNest,
+    load_disturbances,
 )
 
+DEMONSTRATION = ("paper-1", "proximity:0", "smbo-dec")  # a map, a condition of it, a learner
 DRAWS = 20  # fault draws per replicate
 CONDITION_KINDS = (
     "proximity",
@@ -79,3 +83,19 @@ def condition(name: str, replicate: int) -> Disturbance:
             f"{name}: there is no such condition; name one of {kind}:0 to {kind}:{len(drawn) - 1}"
         )
     return drawn[int(index)]
+
+
+def read_disturbance(text: str | None, seed: int) -> tuple[tuple[Disturbance, ...], Arena | None]:
+    """The disturbances that FILE.json or KIND:INDEX names, and the arena that a 2x kind implies."""
+    if text is None:
+        return (), None
+    kind, colon, _ = text.partition(":")
+    if colon and kind in CONDITION_KINDS:
+        arena = condition_arena(kind)
+        return (condition(text, seed),), None if arena is FORAGING else arena
+    if not Path(text).exists():
+        raise InputError(
+            f"the disturbance {text!r} is neither a file nor a condition; name a JSON file, "
+            f"or KIND:INDEX with a kind of {', '.join(CONDITION_KINDS)}"
+        )
+    return load_disturbances(text), None

@@ -45,7 +45,7 @@ _WIDTH = 9.6  # inches
 _GREY = "Each picture shows the best over the dimension that it leaves out; grey cells are empty"
 _MAX_SIDE = 256  # of a heat map, in cells
 _LEVELS = 8  # of a map, side by side
-_STYLE: Any = {
+STYLE: Any = {
     "font.size": 8,
     "axes.titlesize": 8,
     "axes.labelsize": 8,
@@ -88,15 +88,15 @@ def plot_maps(maps: Sequence[BehaviourMap], names: Sequence[str] | None = None) 
     if names is None:
         names = [f"map {number}" for number in range(len(maps))]
     names = [name.encode(errors="replace").decode() for name in names]  # names of odd files
-    with mpl.rc_context(_STYLE):
-        return _plot_grids(maps, names) if _is_grid(maps) else _plot_features(maps, names)
+    with mpl.rc_context(STYLE):
+        return _plot_grids(maps, names) if is_grid(maps) else _plot_features(maps, names)
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure as PNG, SVG or PDF, by the end of the name; equal figures give equal files."""
     kind = picture_kind(path)
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with whole_file(path) as temporary, mpl.rc_context(_STYLE), warnings.catch_warnings():
+    with whole_file(path) as temporary, mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a name that the font cannot show
         figure.savefig(temporary, format=kind, metadata=dates.get(kind))
 
@@ -114,7 +114,7 @@ def picture_kind(path: str | os.PathLike[str]) -> str:
 # Maps in a grid.
 
 
-def _is_grid(maps: Sequence[BehaviourMap]) -> bool:
+def is_grid(maps: Sequence[BehaviourMap]) -> bool:
     """Whether heat maps can show them."""
     return maps[0].cells.shape[1] in (2, 3) and all(
         each.centroids is None and each.cells.max() < _MAX_SIDE for each in maps
@@ -126,7 +126,7 @@ def _plot_grids(maps: Sequence[BehaviourMap], names: Sequence[str]) -> Figure:
     sizes = np.max([each.cells.max(axis=0) + 1 for each in maps], axis=0)
     if first.descriptor_name == "hbd":
         sizes = np.full(len(sizes), GRID)
-    norm = _norm(maps)
+    norm = colour_scale(maps)
     levels = np.unique(first.cells[:, 2]).tolist() if len(maps) == 1 and len(sizes) == 3 else []
     levels = levels if len(levels) <= GRID else []
     level_rows = -(-len(levels) // _LEVELS)
@@ -135,24 +135,29 @@ def _plot_grids(maps: Sequence[BehaviourMap], names: Sequence[str]) -> Figure:
         heights.append(1.55 * level_rows + 0.7)
     figure, parts = _figure(maps, names, heights)
     for part, each, name in zip(parts, maps, names, strict=False):
-        _plot_projections(part, each, sizes, norm)
+        plot_projections(part, each, sizes, norm)
         _heading(part, _summary(each, name) if len(maps) > 1 else _GREY)
     if levels:
         _plot_levels(parts[1], first, levels, sizes, norm)
     return figure
 
 
-def _plot_projections(
+def projections(dimensions: int) -> list[tuple[int, int]]:
+    """The pairs of dimensions, across and up, that the heat maps of a grid show."""
+    return [(0, 1), (2, 1), (2, 0)] if dimensions == 3 else [(0, 1)]
+
+
+def plot_projections(
     part: SubFigure, behaviour_map: BehaviourMap, sizes: np.ndarray, norm: Normalize
 ) -> None:
     """The map as seen along each of its dimensions."""
     labels = _axis_names(behaviour_map)
-    pairs = [(0, 1), (2, 1), (2, 0)] if len(sizes) == 3 else [(0, 1)]
+    pairs = projections(len(sizes))
     axes = part.subplots(1, len(pairs), squeeze=False)[0]
     for axis, pair in zip(axes, pairs, strict=True):
         picture = _heat(axis, behaviour_map, pair, sizes, norm)
         axis.set(xlabel=labels[pair[0]], ylabel=labels[pair[1]])
-    _colour_bar(part, picture, axes)
+    colour_bar(part, picture, axes)
 
 
 def _plot_levels(
@@ -214,22 +219,22 @@ def _heat(
 
 
 def _plot_features(maps: Sequence[BehaviourMap], names: Sequence[str]) -> Figure:
-    norm = _norm(maps)
+    norm = colour_scale(maps)
     features = maps[0].descriptor.shape[1]
     figure, parts = _figure(maps, names, [max(3.3, 0.27 * features + 0.7)] * len(maps))
     for part, each, name in zip(parts, maps, names, strict=False):
         axes = part.subplots(1, 3, width_ratios=(1, 1, 1.1))
-        _plot_components(axes[0], each, norm)
+        plot_components(axes[0], each, norm)
         _plot_ranking(axes[1], each, norm)
         picture = _plot_marginals(axes[2], each, norm)
-        _colour_bar(part, picture, axes)
+        colour_bar(part, picture, axes)
         if len(maps) > 1:
             _heading(part, _summary(each, name))
     return figure
 
 
-def _plot_components(axis: Axes, behaviour_map: BehaviourMap, norm: Normalize) -> None:
-    """Behaviours along the two directions in which they differ most."""
+def plot_components(axis: Axes, behaviour_map: BehaviourMap, norm: Normalize) -> np.ndarray:
+    """Behaviours along the two directions in which they differ most; returns their places."""
     centred = behaviour_map.descriptor - behaviour_map.descriptor.mean(axis=0)
     if centred.shape[1] == 1 or len(centred) < 3:
         places = np.column_stack([centred[:, 0], np.zeros(len(centred))])
@@ -248,6 +253,7 @@ def _plot_components(axis: Axes, behaviour_map: BehaviourMap, norm: Normalize) -
         xlabel=f"first component ({shares[0]:.0%} of variance)",
         ylabel=f"second component ({shares[1]:.0%})",
     )
+    return places
 
 
 def _plot_ranking(axis: Axes, behaviour_map: BehaviourMap, norm: Normalize) -> None:
@@ -367,7 +373,7 @@ def _figure(
     return figure, list(parts)
 
 
-def _norm(maps: Sequence[BehaviourMap]) -> Normalize:
+def colour_scale(maps: Sequence[BehaviourMap]) -> Normalize:
     """One scale of colours for all maps, in items per robot."""
     lowest = min(each.performance.min() / each.robots for each in maps)
     highest = max(each.best for each in maps)
@@ -379,7 +385,8 @@ def _heading(part: SubFigure, text: str) -> None:
     part.suptitle(text, x=0.01, ha="left", fontsize=9)
 
 
-def _colour_bar(part: SubFigure, picture: Any, axes: Any) -> None:
+def colour_bar(part: SubFigure, picture: Any, axes: Any) -> None:
+    """The scale of colours, beside the axes."""
     bar = part.colorbar(picture, ax=list(axes), label="items per robot", shrink=0.9, pad=0.01)
     bar.outline.set_visible(False)
 
