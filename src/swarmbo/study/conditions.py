@@ -18,7 +18,7 @@ from swarmbo.world.disturbance import (
     load_disturbances,
 )
 
-DEMONSTRATION = ("paper-1", "proximity:0", "smbo-dec")  # a map, a condition of it, a learner
+DEMONSTRATION = ("paper-1", "proximity:19", "smbo-dec")  # much is lost, and much won back
 DRAWS = 20  # fault draws per replicate
 CONDITION_KINDS = (
     "proximity",
