@@ -23,8 +23,8 @@ def simulate(evolution: Evolution) -> Rollout:
 
     from swarmbo.engine import gpu
 
-    wanted = {"features": True} if features else {}
-    return gpu.launch([gpu.Job(evolution.scenario, evolution.ask())], **wanted).result()[0]
+    job = gpu.Job(evolution.scenario, evolution.ask())
+    return gpu.launch([job], features=features).result()[0]
 
 
 def measure(options: EvolutionOptions) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -149,15 +150,29 @@ def test_replicates_have_their_seeds_in_their_names_and_equal_each_seed_alone(ru
     run("--out", "both.map", *FAST, "--replicates", 2, "--seed", 3, "--threads", 1)
     assert sorted(path.name for path in Path().iterdir()) == ["both-3.map", "both-4.map"]
     for seed in (3, 4):
-        run("--out", "alone.map", *FAST, "--seed", seed)
-        assert Path("alone.map").read_bytes() == Path(f"both-{seed}.map").read_bytes()
+        run("--out", f"alone-{seed}.map", *FAST, "--seed", seed)
+        alone, both = Path(f"alone-{seed}.map"), Path(f"both-{seed}.map")
+        assert alone.read_bytes() == both.read_bytes()
 
 
-def test_finished_map_is_replaced_like_any_output(run: Run) -> None:
+def test_finished_map_is_not_overwritten(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     run("--out", "mine.map", *FAST)
     first = Path("mine.map").read_bytes()
-    run("--out", "mine.map", *FAST, "--seed", 2)
-    assert Path("mine.map").read_bytes() != first
+    sentence = refused(capsys, "--out", "mine.map", *FAST, "--seed", 2)
+    assert sentence.startswith("swarmbo: mine.map: is there already; --resume keeps a finished map")
+    assert "use another name" in sentence
+    assert Path("mine.map").read_bytes() == first
+    run("--out", "run.map", *FAST, "--seed", 2)
+    Path("run.map").rename("run-2.map")
+    assert "run-2.map: is there already" in refused(
+        capsys, "--out", "run.map", *FAST, "--replicates", 3
+    )
+
+
+def test_one_of_anything_is_not_many(run: Run) -> None:
+    shown = run("--out", "mine.map", "--evaluations", 1, "--ticks", 20, "--device", "cpu").stdout
+    assert shown.startswith("mine.map: 1 cell, best ")
+    assert "1 evaluation in " in shown
 
 
 def test_presets_are_those_of_the_documentation() -> None:
@@ -213,6 +228,24 @@ def test_ctrl_c_keeps_the_last_generation_and_exits_with_130(
     state = load_map("mine.map.checkpoint")
     assert 40 <= state.made["evaluations"] < 5_000
     assert state.log.evaluations[-1] == state.made["evaluations"]
+
+
+def test_ctrl_c_among_the_random_controllers_says_that_nothing_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object, **__: object) -> Rollout:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(map_elites, "rollout", stop)
+    monkeypatch.setattr("os._exit", lambda code: sys.exit(code))
+    with pytest.raises(SystemExit) as stopped:
+        main(["evolve", "--out", "mine.map", *map(str, FAST)])
+    assert stopped.value.code == 130
+    said = capsys.readouterr().err
+    assert said == (
+        "nothing is kept: the random controllers were not all evaluated yet\nswarmbo: stopped\n"
+    )
+    assert list(Path().iterdir()) == []
 
 
 def test_resume_of_an_interrupted_run_goes_on_and_removes_the_checkpoint(run: Run) -> None:
@@ -346,11 +379,11 @@ def test_unfinished_evolution_is_not_overwritten(capsys: pytest.CaptureFixture[s
 
 
 class _Pending:
-    def __init__(self, jobs: Sequence[gpu.Job]) -> None:
-        self.jobs = jobs
+    def __init__(self, jobs: Sequence[gpu.Job], features: bool) -> None:
+        self.jobs, self.features = jobs, features
 
     def result(self) -> list[Rollout]:
-        return [rollout(job.genomes, job.scenario) for job in self.jobs]
+        return [rollout(job.genomes, job.scenario, features=self.features) for job in self.jobs]
 
 
 def test_auto_takes_the_gpu_when_there_is_one_and_keeps_to_the_device(
@@ -360,9 +393,13 @@ def test_auto_takes_the_gpu_when_there_is_one_and_keeps_to_the_device(
     monkeypatch.setattr(gpu, "why_not", lambda: "there is no GPU; buy one")
     interrupt_after(1, "--out", "mine.map", *auto)
     monkeypatch.setattr(gpu, "why_not", lambda: "")
-    monkeypatch.setattr(gpu, "launch", lambda jobs: _Pending(jobs))
+    monkeypatch.setattr(gpu, "launch", lambda jobs, features: _Pending(jobs, features))
     run("--out", "new.map", *auto)
     assert load_map("new.map").made["device"] == "gpu"
+    few = np.random.default_rng(1).random((300, 10))
+    monkeypatch.setattr(archive, "uniform_centroids", lambda count, dimensions: few)
+    run("--out", "sdbc.map", *FAST[:-1], "gpu", "--descriptor", "sdbc")
+    assert load_map("sdbc.map").made["device"] == "gpu"
     run("--out", "mine.map", *auto, "--resume")
     assert load_map("mine.map").made["device"] == "cpu"
     monkeypatch.setattr(gpu, "why_not", lambda: "there is no GPU; buy one")
@@ -395,6 +432,10 @@ def test_bad_values_are_refused(
     options = {"--out": "mine.map", "--evaluations": 50} | {arguments[0]: arguments[1]}
     flat = [part for pair in options.items() for part in pair]
     assert words in refused(capsys, *flat)
+
+
+def test_missing_name_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "'--out'" in refused(capsys)
 
 
 def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:

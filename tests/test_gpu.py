@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from swarmbo.controller.bundled import bundled_controllers
 from swarmbo.controller.genomes import Genomes
+from swarmbo.controller.network import Controller
 from swarmbo.engine import gpu
 from swarmbo.engine.rollout import rollout
 from swarmbo.engine.swarm import Swarm
@@ -38,8 +40,8 @@ TICKS = 6
 # --- in the simulator --------------------------------------------------------------------------
 
 
-def crowded_jobs() -> list[gpu.Job]:
-    """Four teams of four robots, each twice: crowded in a corner, and with faults of all kinds."""
+def jobs_in_contact() -> list[gpu.Job]:
+    """Teams of four robots, two trials each: crowded in a corner, also with faults; in pairs."""
     four = range(4)
     close = [
         [(0.12 + 0.13 * (r % 2) + 0.3 * t, 0.11 + 0.13 * (r // 2), 0.7 * r - t) for r in four]
@@ -60,25 +62,59 @@ def crowded_jobs() -> list[gpu.Job]:
         noise_key=7,
         disturbances=(SoftwareNest(0), SoftwareFood(3), FoodScarcity(Food(0.45, 0.2, 0.1))),
     )
+    apart = [
+        [(0.5, 0.5, 0.0), (0.62, 0.5, 3.1), (1.0, 0.07, 0.0), (1.12, 0.07, 3.0)],
+        [(0.07, 0.07, 0.5), (0.19, 0.07, 3.0), (2.0, 4.1, 0.2), (1.0, 1.0, 0.3)],
+    ]
+    pairs = replace(healthy, poses=np.array(apart), noise_key=8)
     genomes = Genomes.from_controllers(CONTROLLERS[:6])
     mixed = np.array([[0, 0, 0, 0], [1, 2, 3, 4]])
     return [
         gpu.Job(healthy, genomes, mixed),
         gpu.Job(broken, genomes, mixed[1:]),
         gpu.Job(mad, genomes, mixed[:1] + 5),
+        gpu.Job(pairs, genomes, mixed[:1]),
     ]
 
 
-def test_simulated_gpu_agrees_with_cpu_in_contact_and_with_faults(tmp_path: Path) -> None:
+def jobs_apart() -> list[gpu.Job]:
+    """Teams of three robots that do not meet, three trials each, and of one robot."""
+    apart = [(0.5, 0.5, 0.0), (1.6, 0.7, 2.0), (1.0, 3.0, -1.0)]
+    turned = [[(x, y, heading + trial) for x, y, heading in apart] for trial in range(3)]
+    three = Scenario(poses=np.array(turned), ticks=TICKS, noise_key=9)
+    alone = replace(three, poses=three.poses[:, :1])
+    genomes = Genomes.from_controllers(CONTROLLERS[:3])
+    return [
+        gpu.Job(three, genomes, np.array([[0, 1, 2], [2, 2, 2]])),
+        gpu.Job(replace(three, disturbances=(Actuator(("left",) * 3),)), genomes),
+        gpu.Job(alone, genomes),
+    ]
+
+
+def teams_of(job: gpu.Job) -> list[list[Controller]]:
+    """The controllers of a job's teams."""
+    assert job.teams is not None
+    return [[CONTROLLERS[index] for index in team] for team in job.teams]
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
+    """What the jobs give in Numba's CUDA simulator."""
+    path = tmp_path_factory.mktemp("simulated") / "out.npz"
     subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.test_gpu", tmp_path / "out.npz"],
+        [sys.executable, "-W", "ignore", "-m", "tests.test_gpu", path],
         env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"},
         check=True,
     )
-    found = np.load(tmp_path / "out.npz")
-    for number, job in enumerate(crowded_jobs()):
-        assert job.teams is not None
-        teams = [[CONTROLLERS[index] for index in team] for team in job.teams]
+    return dict(np.load(path))
+
+
+def test_simulated_gpu_agrees_with_cpu_in_contact_and_with_faults(
+    simulated: dict[str, np.ndarray],
+) -> None:
+    found = simulated
+    for number, job in enumerate(jobs_in_contact()):
+        teams = teams_of(job)
         expected = rollout(teams, job.scenario)
         for name in ("items", "uniformity", "centre_distance", "coverage"):
             there = found[f"{name}{number}"]
@@ -91,16 +127,57 @@ def test_simulated_gpu_agrees_with_cpu_in_contact_and_with_faults(tmp_path: Path
             assert np.median(np.abs(poses - swarm.poses)) < 1e-5
 
 
+def test_simulated_gpu_measures_the_features_of_the_cpu(simulated: dict[str, np.ndarray]) -> None:
+    for number, job in enumerate(jobs_apart()):
+        teams = teams_of(job)
+        features = simulated[f"features{number}"]
+        assert features.shape == (len(teams), 3, 12)
+        expected = rollout(teams, job.scenario, features=True).features
+        assert expected is not None
+        np.testing.assert_allclose(features, expected, rtol=1e-6, atol=1e-6)
+        assert features.any() and (features[:, :, [3, 4, 5]].all() == (job.scenario.robots > 1))
+
+
+class OneAtATime(dict[Any, Any]):
+    """The simulator's shared arrays; the thread that finds one missing makes it for all."""
+
+    lock = Lock()
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        self.lock.acquire()
+        if key in self:
+            self.lock.release()
+        return super().get(key, default)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        self.lock.release()
+
+
 def write_simulated(path: str) -> None:
-    """Run the crowded jobs in the simulator and write what comes out."""
+    """Run the jobs in the simulator, contacts solved as far as on the CPU; write the results."""
+    from numba.cuda.simulator.kernelapi import FakeCUDAShared
+
+    from swarmbo.engine import cpu_contacts, gpu_contacts
+
+    begin = FakeCUDAShared.__init__
+
+    def begin_safely(self: Any, size: int) -> None:
+        begin(self, size)
+        self._allocations = OneAtATime()
+
+    FakeCUDAShared.__init__ = begin_safely
+    gpu_contacts.SWEEPS, gpu_contacts.SETTLED = cpu_contacts._SWEEPS, cpu_contacts._SETTLED
     sys.setswitchinterval(1e-4)  # 32 threads that mostly wait for each other
-    pending = gpu.launch(crowded_jobs())
+    pending = gpu.launch(jobs_in_contact())
     arrays: dict[str, Any] = {
         f"poses{number}": poses for number, poses in enumerate(pending.poses())
     }
     for number, result in enumerate(pending.result()):
         for name in ("items", "uniformity", "centre_distance", "coverage"):
             arrays[f"{name}{number}"] = getattr(result, name)
+    for number, result in enumerate(gpu.launch(jobs_apart(), features=True).result()):
+        arrays[f"features{number}"] = result.features
     np.savez(path, **arrays)
 
 
@@ -180,11 +257,24 @@ def test_results_do_not_depend_on_packing_and_company() -> None:
     genomes = Genomes.from_controllers(CONTROLLERS)
     jobs = [gpu.Job(replace(Scenario.draw(seed=s), ticks=100), genomes) for s in (1, 2)]
     jobs.append(gpu.Job(Scenario.draw(seed=1, arena=FORAGING_2X, ticks=50), genomes))
-    together = gpu.launch(jobs)
-    alone = [gpu.launch([job], packing=1).result()[0] for job in jobs]
-    for a, b in zip(together.result(), alone, strict=True):
+    together = gpu.launch(jobs, features=True)
+    alone = [gpu.launch([job], features=True, packing=1).result()[0] for job in jobs]
+    plain = gpu.launch(jobs).result()
+    for a, b, c in zip(together.result(), alone, plain, strict=True):
+        assert a.features is not None and c.features is None
+        np.testing.assert_array_equal(a.features, b.features)
         for name in ("items", "uniformity", "centre_distance", "coverage"):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+            np.testing.assert_array_equal(getattr(a, name), getattr(c, name))
+
+
+@needs_gpu
+def test_features_before_contact_are_those_of_the_cpu() -> None:
+    for job in jobs_apart():
+        found = gpu.launch([job], features=True).result()[0].features
+        expected = rollout(teams_of(job), job.scenario, features=True).features
+        assert found is not None and expected is not None
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
 if __name__ == "__main__":

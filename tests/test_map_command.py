@@ -64,6 +64,7 @@ def test_show_tells_what_is_in_a_map(run: Run) -> None:
         "robots": 6,
         "controllers": True,
         "evaluations": 6000,
+        "finished": None,
         "seed": 2,
         "options": MADE["options"],
         "versions": MADE["versions"],
@@ -83,6 +84,35 @@ def test_show_of_a_map_of_ones_own(run: Run) -> None:
     assert (report["evaluations"], report["seed"], report["options"]) == (None, None, {})
     assert report["controllers"] is False
     assert "controllers   none" in run("show", "own.map").stdout
+
+
+@pytest.mark.parametrize(
+    ("total", "finished", "words"),
+    [
+        (6000, True, "6,000 "),
+        (8_000_000, False, "6,000 of 8,000,000: not finished "),
+        ("many", None, "6,000 "),
+        (None, None, "6,000 "),
+    ],
+)
+def test_show_tells_whether_the_evolution_is_finished(
+    total: Any, finished: bool | None, words: str, run: Run
+) -> None:
+    made = MADE | {"options": {"evaluations": total}}
+    replace(synthetic_map(), made=made).save("some.map")
+    assert json.loads(run("show", "some.map", "--json").stdout)["finished"] is finished
+    shown = " ".join(run("show", "some.map").stdout.split())
+    assert f"evaluations {words}seed" in shown
+
+
+def test_one_of_anything_is_not_many(run: Run) -> None:
+    replace(synthetic_map(cells=1), performance=np.ones(1)).save("one.map")
+    sizes = synthetic_map(cells=1).controllers()[0]
+    shown = run("show", "one.map").stdout
+    assert f"{sizes.hidden} hidden neuron{'s' * (sizes.hidden != 1)}, " in shown
+    assert run("export", "one.map", "--out", "x.json").stdout == "x.json: 1 controller\n"
+    shown = " ".join(run("evaluate", "one.map", "--trials", 1, "--ticks", 1).stdout.split())
+    assert shown.startswith("1 controller, 6 robots in the arena foraging, 1 trial of 1 tick; ")
 
 
 def test_show_does_not_obey_what_a_map_says(run: Run) -> None:
@@ -112,7 +142,8 @@ def test_bundled_map_is_known_by_name(run: Run, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_plot_draws_a_picture(run: Run, names: list[str], picture: str, beginning: bytes) -> None:
-    assert run("plot", *names, "--out", picture).stdout == ""
+    count = "1 map" if len(names) == 1 else f"{len(names)} maps"
+    assert run("plot", *names, "--out", picture).stdout == f"{picture}: picture of {count}\n"
     assert Path(picture).read_bytes().startswith(beginning)
     assert Path(picture).stat().st_size > 5000
 
@@ -219,7 +250,8 @@ def test_no_maps_give_no_picture() -> None:
 
 
 def test_export_writes_the_controllers_in_the_order_of_the_rows(run: Run) -> None:
-    run("export", "run-3.map", "--out", "controllers.json")
+    said = run("export", "run-3.map", "--out", "controllers.json").stdout
+    assert said == "controllers.json: 12 controllers\n"
     assert load_controllers("controllers.json") == synthetic_map(3).controllers()
 
 
@@ -256,7 +288,7 @@ def test_evaluate_under_a_disturbance_compares_with_the_map(run: Run) -> None:
         expected = np.corrcoef(result.performance, behaviour_map.performance)[0, 1]
         assert report["correlation"] == pytest.approx(expected)
     text = " ".join(run("evaluate", "run-2.map", *options).stdout.split())
-    assert "broken: ground" in text
+    assert "broken: ground:3 (ground)" in text
     assert f"{report['prior_mean']:.2f}" in text
 
 
@@ -308,6 +340,8 @@ WRONG = {
     "export nothing": ("export own.map --out x.json", "own.map: the map holds no controllers"),
     "export itself": ("export run-1.map --out run-1.map", "run-1.map: is named for two"),
     "export folder": ("export run-1.map --out .", ".: is a folder"),
+    "export kind": ("export run-1.map --out x.txt", "x.txt: is not the name of a JSON file"),
+    "export no kind": ("export run-1.map --out x", "let it end in .json"),
     "export nowhere": ("export run-1.map", "--out"),
     "evaluate nothing": ("evaluate own.map", "own.map: the map holds no controllers"),
     "evaluate condition": ("evaluate run-1.map --disturbance ground:20", "ground:0 to"),

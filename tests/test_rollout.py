@@ -139,7 +139,7 @@ class _Pending:
 def pretended_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let there be a GPU, which is the CPU."""
     monkeypatch.setattr(gpu, "why_not", lambda: "")
-    monkeypatch.setattr(gpu, "launch", lambda jobs: _Pending(jobs))
+    monkeypatch.setattr(gpu, "launch", lambda jobs, features=False: _Pending(jobs))
     monkeypatch.setattr(door, "LAUNCH", 4)
 
 

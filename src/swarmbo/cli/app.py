@@ -10,6 +10,7 @@ from swarmbo.cli.evolve import evolve
 from swarmbo.cli.map import app as map_app
 from swarmbo.cli.recover import recover
 from swarmbo.cli.simulate import simulate
+from swarmbo.cli.study import app as study_app
 
 app = typer.Typer(
     help="Robot swarms that repair themselves, on a fast simulator that follows ARGoS.",
@@ -18,9 +19,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(no_args_is_help=True)(simulate)
-app.command(no_args_is_help=True)(evolve)
+app.command()(evolve)
 app.add_typer(map_app, name="map")
 app.command()(recover)
+app.add_typer(study_app, name="study")
 app.command()(bench)
 
 

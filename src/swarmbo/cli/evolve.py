@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from swarmbo import __version__
-from swarmbo.cli.terminal import errors, load_kernels
+from swarmbo.cli.terminal import counted, errors, load_kernels
 from swarmbo.errors import InputError, naming, short
 from swarmbo.world.arena import FORAGING
 
@@ -113,7 +113,7 @@ def evolve(
     The map keeps the best controller of every kind of behaviour that is found.
     Equal commands give equal maps, whatever the number of threads. When it is
     stopped, by Ctrl-C or otherwise, the same command with --resume goes on to the
-    map that it would have made.
+    map that it would have made. A map that is there already is never replaced.
 
     \b
     For example:
@@ -135,7 +135,7 @@ def evolve(
         )
     for path in outs:
         check_place(path, resume=resume)
-    chosen = chosen_device(device, descriptor, outs if resume else [])
+    chosen = chosen_device(device, outs if resume else [])
     plans = [
         EvolutionOptions(
             evaluations=PRESETS[preset].evaluations if evaluations is None else evaluations,
@@ -159,7 +159,7 @@ def map_paths(out: Path, seed: int, replicates: int) -> list[Path]:
     return [out.with_name(f"{out.stem}-{seed + n}{out.suffix}") for n in range(replicates)]
 
 
-def chosen_device(device: str, descriptor: str, outs: Sequence[Path]) -> str:
+def chosen_device(device: str, outs: Sequence[Path]) -> str:
     """The device to use; with "auto" the one on which the map at one of `outs` was begun."""
     from swarmbo.engine.rollout import choose_device
     from swarmbo.evolution.checkpoint import begun_on
@@ -167,7 +167,7 @@ def chosen_device(device: str, descriptor: str, outs: Sequence[Path]) -> str:
     if device == "auto":
         device = next(filter(None, map(begun_on, outs)), device)
     with naming("--device"):
-        return choose_device(device, robots=FORAGING.robots, features=descriptor == "sdbc")
+        return choose_device(device, robots=FORAGING.robots)
 
 
 def run(
@@ -184,8 +184,8 @@ def run(
 
     begun = [resumed(*pair) if resume else None for pair in zip(plans, outs, strict=True)]
     unfinished = sum(not isinstance(entry, BehaviourMap) for entry in begun)
-    if unfinished and any(plan.descriptor == "sdbc" for plan in plans) and errors.is_terminal:
-        errors.print("placing the centroids of the map's cells: about ten seconds")
+    if plans[0].descriptor == "sdbc" and None in begun and errors.is_terminal:
+        errors.print("placing the centroids of the map's cells: a few seconds")
     states = [Evolution(p) if e is None else e for p, e in zip(plans, begun, strict=True)]
     keepers = {
         state: Keeper(state, path, share=SHARE / unfinished)
@@ -210,6 +210,8 @@ def run(
             keeper.save()
         if any(keeper.evolution.generation for keeper in keepers.values()):
             errors.print("the same command with --resume goes on from here")
+        else:
+            errors.print("nothing is kept: the random controllers were not all evaluated yet")
         raise
     seconds = perf_counter() - start
     maps = [state.map() if isinstance(state, Evolution) else state for state in states]
@@ -271,7 +273,8 @@ def progress_bars(evolutions: dict["Evolution", Path]) -> Iterator[Any]:
 
 def state_of(state: "Evolution | BehaviourMap", unit: bool = True) -> str:
     """How good a map is, in words."""
-    words = f"{state.filled_cells} cells, best {state.best:.2f}, mean {state.mean:.2f}"
+    cells = counted(state.filled_cells, "cell")
+    words = f"{cells}, best {state.best:.2f}, mean {state.mean:.2f}"
     return f"{words} items per robot" if unit else words
 
 
@@ -318,7 +321,7 @@ def report(
         screen.print(f"{escape(str(path))}: {state_of(behaviour_map)}", soft_wrap=True)
     if done:
         screen.print(
-            f"{done:,} evaluations in {seconds:.0f} s: {done / seconds:,.0f} per second "
+            f"{counted(done, 'evaluation')} in {seconds:.0f} s: {done / seconds:,.0f} per second "
             f"on the {plans[0].device.upper()}."
         )
     else:

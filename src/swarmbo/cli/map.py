@@ -16,8 +16,8 @@ from rich.table import Column, Table
 
 from swarmbo import __version__
 from swarmbo.cli.simulate import check_outputs, open_device
-from swarmbo.cli.terminal import millions, progress_bar
-from swarmbo.errors import InputError, naming
+from swarmbo.cli.terminal import counted, millions, progress_bar
+from swarmbo.errors import InputError, is_integer, naming
 from swarmbo.evolution.behaviour_map import BehaviourMap, bundled_maps, load_map
 from swarmbo.files import whole_file
 from swarmbo.study.conditions import CONDITION_KINDS, read_disturbance
@@ -70,6 +70,7 @@ def show(name: MAP, as_json: AS_JSON = False) -> None:
         "robots": behaviour_map.robots,
         "controllers": behaviour_map.genomes is not None,
         "evaluations": made.get("evaluations"),
+        "finished": _finished(behaviour_map),
         "seed": made.get("seed"),
         "options": made.get("options", {}),
         "versions": made.get("versions", {}),
@@ -85,7 +86,10 @@ def show(name: MAP, as_json: AS_JSON = False) -> None:
     table.add_row("robots", str(behaviour_map.robots))
     table.add_row("controllers", _sizes(behaviour_map))
     if report["evaluations"] is not None:
-        table.add_row("evaluations", f"{report['evaluations']:,}")
+        evaluations = f"{report['evaluations']:,}"
+        if report["finished"] is False:
+            evaluations += f" of {report['options']['evaluations']:,}: not finished"
+        table.add_row("evaluations", evaluations)
     if report["seed"] is not None:
         table.add_row("seed", str(report["seed"]))
     for label in ("options", "versions"):
@@ -127,6 +131,7 @@ def plot(
     picture_kind(out)
     labels = [Path(name).name.removesuffix(".map") for name in names]
     save_figure(plot_maps(maps, labels), out)
+    _say(f"{out}: picture of {counted(len(maps), 'map')}")
 
 
 @app.command(no_args_is_help=True)
@@ -150,9 +155,12 @@ def export(
     with naming(name):
         controllers = behaviour_map.controllers()
     check_outputs(out, None, [Path(name)])
+    if out.suffix.lower() != ".json":
+        raise InputError(f"{out}: is not the name of a JSON file; let it end in .json")
     lines = [json.dumps(controller.to_json(), allow_nan=False) for controller in controllers]
     with whole_file(out) as temporary:
         temporary.write_text("[" + ",\n".join(lines) + "]\n", encoding="utf-8")
+    _say(f"{out}: {counted(len(lines), 'controller')}")
 
 
 @app.command(no_args_is_help=True)
@@ -273,7 +281,7 @@ def evaluate(
             flush=True,
         )
     else:
-        print_comparison(behaviour_map, result, scenario)
+        print_comparison(behaviour_map, result, scenario, disturbance)
         Console(highlight=False).print(
             f"{len(teams) * robot_ticks:,} robot-ticks in {seconds:.2f} s: "
             f"{millions(len(teams) * robot_ticks / seconds)} per second."
@@ -346,8 +354,13 @@ def evaluation_table(behaviour_map: BehaviourMap, result: "Rollout") -> "pd.Data
     return pd.DataFrame(columns)
 
 
-def print_comparison(behaviour_map: BehaviourMap, result: "Rollout", scenario: Scenario) -> None:
-    """Print for people what the map promises beside what its controllers did."""
+def print_comparison(
+    behaviour_map: BehaviourMap, result: "Rollout", scenario: Scenario, disturbance: str | None
+) -> None:
+    """Print for people what the map promises beside what its controllers did.
+
+    `disturbance` is what was named as broken.
+    """
     found = comparison(behaviour_map, result)
     table = Table(
         Column("items per robot"),
@@ -360,17 +373,33 @@ def print_comparison(behaviour_map: BehaviourMap, result: "Rollout", scenario: S
     best = behaviour_map.performance[found["best_controller"]] / behaviour_map.robots
     table.add_row("best now", f"{best:.2f}", f"{found['best']:.2f}")
     broken = ", ".join(entry.kind for entry in scenario.disturbances) or "nothing"
+    if disturbance is not None:
+        broken = f"{disturbance} ({broken})"
     screen = Console(highlight=False)
     screen.print(
-        f"{found['controllers']} controllers, {scenario.robots} robots in the arena "
-        f"{scenario.arena.name}, {scenario.trials} trials of {scenario.ticks} ticks; "
-        f"broken: {broken}"
+        f"{counted(found['controllers'], 'controller')}, {counted(scenario.robots, 'robot')} in "
+        f"the arena {scenario.arena.name}, {counted(scenario.trials, 'trial')} of "
+        f"{counted(scenario.ticks, 'tick')}; broken: {escape(broken)}"
     )
     screen.print(table)
     cell = ", ".join(map(str, found["best_cell"]))
     screen.print(f"The best now is controller {found['best_controller']}, of the cell {cell}.")
     if found["correlation"] is not None:
         screen.print(f"Correlation between map and now: {found['correlation']:.2f}.")
+
+
+def _finished(behaviour_map: BehaviourMap) -> bool | None:
+    """Whether a map had all the evaluations that its options ask for; None where they do not."""
+    made = behaviour_map.made
+    total = made.get("options", {}).get("evaluations")
+    if made.get("evaluations") is None or not is_integer(total):
+        return None
+    return bool(made["evaluations"] >= total)
+
+
+def _say(line: str) -> None:
+    """Print a line for people, as it is."""
+    Console(highlight=False, markup=False, emoji=False).print(line, soft_wrap=True)
 
 
 def _words(values: dict[str, Any]) -> str:
@@ -382,8 +411,12 @@ def _sizes(behaviour_map: BehaviourMap) -> str:
     """How large the controllers are, in words."""
     if behaviour_map.genomes is None:
         return "none"
-    hidden, connections = behaviour_map.genomes.hidden, behaviour_map.genomes.count
-    return (
-        f"{hidden.min()} to {hidden.max()} hidden neurons (mean {hidden.mean():.1f}), "
-        f"{connections.min()} to {connections.max()} connections (mean {connections.mean():.1f})"
-    )
+    genomes = behaviour_map.genomes
+    return f"{_range(genomes.hidden, 'hidden neuron')}, {_range(genomes.count, 'connection')}"
+
+
+def _range(sizes: np.ndarray, what: str) -> str:
+    """The least, largest and mean of some counts, in words."""
+    if sizes.min() == sizes.max():
+        return counted(int(sizes.min()), what)
+    return f"{sizes.min()} to {sizes.max()} {what}s (mean {sizes.mean():.1f})"

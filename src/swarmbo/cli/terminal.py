@@ -69,6 +69,11 @@ def progress_bar(what: str, total: int, robot_ticks: int) -> Iterator[Callable[[
         yield done
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things: 1 cell, 4,096 cells."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def millions(number: float) -> str:
     """A number in millions, with three digits: 4.27 M."""
     return f"{number / 1e6:.3g} M"

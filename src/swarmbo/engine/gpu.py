@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from swarmbo.engine.lanes import make_world, noise_keys
+from swarmbo.engine.lanes import FEATURES, make_world, noise_keys
 from swarmbo.engine.rollout import Rollout
 from swarmbo.errors import InputError
 from swarmbo.world.scenario import Scenario
@@ -317,17 +317,32 @@ def _rollouts(part: _Part) -> list[Rollout]:
                 uniformity=results["uniformity"][rows].reshape(shape).copy(),
                 centre_distance=distance.reshape(shape),
                 coverage=results["visited"][rows].reshape(shape) / (squares_x * squares_y),
+                features=_features(results, rows, shape, scenario.ticks),
             )
         )
     return rollouts
 
 
-def launch(jobs: Sequence[Job], *, packing: int | None = None) -> Pending:
+def _features(
+    results: dict[str, Any], rows: slice, shape: tuple[int, int], ticks: int
+) -> np.ndarray | None:
+    """Means and standard deviations over the ticks, from the sums; as `Swarm.scores` does it."""
+    if "features" not in results:
+        return None
+    mean, square = np.split(results["features"][rows] / ticks, 2, axis=1)
+    deviation = np.sqrt(np.maximum(square - mean * mean, 0))
+    return np.concatenate([mean, deviation], axis=1).reshape(*shape, -1)
+
+
+def launch(
+    jobs: Sequence[Job], *, features: bool = False, packing: int | None = None
+) -> Pending:
     """Begin to evaluate the jobs; returns once the work is queued.
 
     Jobs whose arena, robot, number of trials and ticks agree share a kernel
-    launch. `packing` is the number of trials in a warp, by default as few as
-    fill the GPU.
+    launch. With `features` the results have those on which the descriptor SDBC is
+    built. `packing` is the number of trials in a warp, by default as few as fill
+    the GPU.
     """
     reason = why_not()
     if reason:
@@ -338,7 +353,7 @@ def launch(jobs: Sequence[Job], *, packing: int | None = None) -> Pending:
         key = (_scene(scenario).constants, scenario.trials, scenario.ticks)
         groups.setdefault(key, []).append(number)
     parts = [
-        _launch(numbers, [jobs[number] for number in numbers], packing)
+        _launch(numbers, [jobs[number] for number in numbers], features, packing)
         for numbers in groups.values()
     ]
     return Pending(parts, len(jobs))
@@ -355,7 +370,7 @@ def _packing(robots: int, trials: int) -> int:
     return min(most, -(-trials // warps))
 
 
-def _launch(numbers: list[int], jobs: list[Job], packing: int | None) -> _Part:
+def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | None) -> _Part:
     from swarmbo.engine import gpu_kernels as kernels
     from swarmbo.engine.gpu_warp import LANES, SIMULATED
 
@@ -392,12 +407,15 @@ def _launch(numbers: list[int], jobs: list[Job], packing: int | None) -> _Part:
     uniformity, _ = desk.device("uniformity", (total,), np.float64)
     visited, _ = desk.device("visited", (total,), np.int32)
     distance, _ = desk.device("distance", (total,), np.float64)
+    out = (visits, items, distances, poses)
+    if features:
+        out = (*out, desk.device("features", (total, 2 * len(FEATURES)), np.float64)[0])
 
     packing = min(_packing(robots, total) if packing is None else packing, LANES // robots)
     warps = 1 if SIMULATED else WARPS
-    while warps > 1 and warps * kernels.shared_bytes(robots, hidden) > SHARED:
+    while warps > 1 and warps * kernels.shared_bytes(robots, hidden, features) > SHARED:
         warps -= 1
-    kernel = kernels.simulation(constants, warps)
+    kernel = kernels.simulation(constants, warps, features)
     memory = warps * kernels.dynamic_bytes(robots, hidden)
     kernel[-(-total // (packing * warps)), LANES * warps, stream, memory](
         ticks,
@@ -410,7 +428,7 @@ def _launch(numbers: list[int], jobs: list[Job], packing: int | None) -> _Part:
         table.tables,
         table.scene,
         brain,
-        (visits, items, distances, poses),
+        out,
     )
     kernels.score[total, LANES, stream](
         visits, distances, float(ticks * robots), uniformity, visited, distance
@@ -421,6 +439,8 @@ def _launch(numbers: list[int], jobs: list[Job], packing: int | None) -> _Part:
         "visited": desk.download("visited", visited),
         "distance": desk.download("distance", distance),
     }
+    if features:
+        results["features"] = desk.download("features", out[-1])
     return _Part(numbers, jobs, desk, results, poses)
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from numba import float32, float64, int32, uint32
 
 from swarmbo.engine.cpu_senses import _MAX, _MIN, _RANDOM
-from swarmbo.engine.gpu_physics import (
+from swarmbo.engine.gpu_features import COUNT, clear_features, feature_bytes, measure
+from swarmbo.engine.gpu_layout import (
     AROUND,
     AT_WALL,
     BODY_ROWS,
@@ -20,16 +21,16 @@ from swarmbo.engine.gpu_physics import (
     CONTACT_SIZE,
     COS,
     COUNTERS,
-    CROWD,
     CROWDED,
-    DRIFT,
+    CROWDS,
     FLAG_ROWS,
-    MARGIN,
+    LINKS,
     MEMORY_ROWS,
     MOVED_X,
     MOVED_Y,
     NEAR,
     OLD_TURN,
+    PAIRS,
     PATH_X,
     PATH_Y,
     PUSH_X,
@@ -37,20 +38,31 @@ from swarmbo.engine.gpu_physics import (
     QY,
     ROBOT_ROWS,
     SIN,
+    SINGLES,
+    TEAM,
+    TRIAL,
     TURN,
     TURNED,
+    TURNS,
     UNTOUCHED,
     UX,
     UY,
     WALL_X_N,
-    WALLS,
     X,
     Y,
-    gather,
-    may_touch,
     pair_entry,
     robots_of,
-    substeps,
+)
+from swarmbo.engine.gpu_physics import (
+    DRIFT,
+    MARGIN,
+    count_few,
+    gather_crowd,
+    hand_in,
+    may_touch,
+    run_crowd,
+    run_few,
+    sort_pairs,
 )
 from swarmbo.engine.gpu_warp import (
     LANES,
@@ -76,7 +88,7 @@ MAX_NEURONS = 66  # outputs and hidden ones
 INPUTS = 10
 ROWS = 9  # inputs that are not constant
 SENSORS = 7
-MAX_REGISTERS = 64  # of a thread: more warps at a time are worth the spilling
+MAX_REGISTERS = 128  # of a thread: none is spilled
 UNSEEN = J(2**31 - 1)
 PER_METRE = F(2.0**30)  # of distances as integers
 
@@ -115,7 +127,7 @@ class Constants(NamedTuple):
 class Shared(NamedTuple):
     """What the warps of a block share, and each warp's own part of it."""
 
-    robots: Any  # see gpu_physics, as are all up to `body`
+    robots: Any  # see gpu_layout, as are all up to `body`
     flags: Any
     contacts: Any
     entries: Any  # of the contacts
@@ -128,7 +140,9 @@ class Shared(NamedTuple):
     body: Any
     facing: Any  # sector -> first edge and first vertex that face that way
     scratch: Any
-    members: Any  # robots that a warp hands in: crowds from the front, lone ones from the back
+    crowds: Any  # robots that a warp hands in: those in crowds
+    few: Any  # lone pairs from the front, single robots from the back
+    links: Any  # pairs of the crowds, as places in `close`
     pairs: Any  # of the group that the warp runs, as places in `close`; where `near` was
     warp: Any  # number of the warp in its block
     warps: Any
@@ -145,7 +159,7 @@ def constants_of(world: World) -> Constants:
 
 
 def body_table(world: World) -> np.ndarray:
-    """The rows that `gpu_physics` names: edges and vertices, one and a half times around."""
+    """The rows that `gpu_layout` names: edges and vertices, one and a half times around."""
     rows = np.column_stack([*np.transpose(world.edges), world.vertices_x, world.vertices_y]).T
     return rows[:, np.arange(AROUND) % 9]
 
@@ -187,11 +201,11 @@ def dynamic_bytes(robots: int, hidden: int) -> int:
     return 4 * (input_numbers(robots) + LANES * hidden)
 
 
-def shared_bytes(robots: int, hidden: int) -> int:
+def shared_bytes(robots: int, hidden: int, features: bool) -> int:
     """Shared memory of a warp, with some to spare."""
     pairs = robots * (robots - 1) // 2 * (LANES // robots)
-    static = 3500 + 20 * pairs + 4 * contacts_at_once(robots)
-    return static + dynamic_bytes(robots, hidden)
+    static = 3700 + 24 * pairs + 4 * contacts_at_once(robots)
+    return static + dynamic_bytes(robots, hidden) + (feature_bytes() if features else 0)
 
 
 # --- senses ------------------------------------------------------------------------------------
@@ -307,7 +321,7 @@ def ground_input(world, point, k, pose, is_food, word, fault):
 
 
 @lru_cache(maxsize=16)
-def simulation(world: Constants, warps: int) -> Any:
+def simulation(world: Constants, warps: int, features: bool = False) -> Any:
     """The kernel that runs trials, for these constants, in blocks of so many warps.
 
     Warp w of all runs the trials w * packing ... of all teams' trials in a row;
@@ -316,7 +330,8 @@ def simulation(world: Constants, warps: int) -> Any:
     `teams` = (scenario, genome of each robot), `tables` = (pairs, body, facing,
     sensors), `scene` = (poses, keys, codes, gains, food) of the scenarios, `brain` =
     (neurons, starts, bias, sources, weights) of the genomes, `out` = (visits,
-    items, distance, final poses).
+    items, distance, final poses) and, with `features`, the sums of `lanes.FEATURES`
+    over the ticks and of their squares: trials x 12.
     """
     robots = world.robots
     slots = LANES // robots
@@ -338,7 +353,7 @@ def simulation(world: Constants, warps: int) -> Any:
         table_of, body_of, facing_of, sensors_of = tables
         poses, keys, codes_of, gains, food = scene
         neurons_of, starts, bias, sources, weights = brain
-        visits, items_out, distance_out, poses_out = out
+        visits, items_out, distance_out, poses_out = out[:4]
         # Rows of numbers per lane: what sensors see, inputs, then hidden neurons.
         readings = cuda.shared.array(0, int32)
         values = cuda.shared.array(0, float32)
@@ -348,6 +363,8 @@ def simulation(world: Constants, warps: int) -> Any:
         warp = U(cuda.threadIdx.x // U(LANES))
         t = U(cuda.threadIdx.x % U(LANES))
         near = cuda.shared.array(pair_places, uint32)
+        if features:
+            parts = cuda.shared.array((COUNT, places), float64)
         shared = Shared(
             cuda.shared.array((ROBOT_ROWS, places), float32),
             cuda.shared.array((FLAG_ROWS, places), int32),
@@ -363,6 +380,8 @@ def simulation(world: Constants, warps: int) -> Any:
             cuda.shared.array(SECTORS, uint32),
             cuda.shared.array((warps, scratch_room), float32)[warp],
             cuda.shared.array(places, uint32),
+            cuda.shared.array(places, uint32),
+            cuda.shared.array(pair_places, uint32),
             near[warp * U(room) : (warp + U(1)) * U(room)],
             warp,
             U(U(cuda.blockDim.x) // U(LANES)),
@@ -381,12 +400,13 @@ def simulation(world: Constants, warps: int) -> Any:
         slot = U(t // U(robots))
         robot = U(t - slot * U(robots))
         begin = (J(cuda.blockIdx.x) * J(warps) + J(warp)) * J(packing)
-        index = J(begin + J(slot))
+        index = U(begin + J(slot))
         here = max(min(J(packing), J(total) - begin), J(0))
         alive = J(slot) < here
+        flags[TRIAL, p] = J(index) if alive else J(-1)
         all_pairs = J(here * J(per_trial))
-        team = U(index // J(trials)) if alive else U(0)
-        trial = U(index - J(team) * J(trials)) if alive else U(0)
+        team = U(index // U(trials)) if alive else U(0)
+        trial = U(index - team * U(trials)) if alive else U(0)
 
         for i in range(p, U(BODY_ROWS * AROUND), threads):
             shared.body[U(i // U(AROUND)), U(i % U(AROUND))] = body_of[i]
@@ -401,69 +421,68 @@ def simulation(world: Constants, warps: int) -> Any:
         for row in range(U(4)):
             state[U(WALL_X_N) + row, p] = F(0)
 
+        flags[TEAM, p] = J(team)
+        # What a lane keeps from tick to tick lies in the results, and what it needs once in a tick
+        # is read then: the registers are for the sub-steps. For the same reason the addresses are
+        # made anew in every tick, from numbers in shared memory.
         x = D(F(0.5) * world.width)
         y = D(F(0.5) * world.height)
         heading = D(0)
-        key0 = U(0)
-        key1 = U(0)
-        software = J(STUCK)
-        proximity_fault = J(0)
-        ground_fault = J(0)
-        left_gain = F(0)
-        right_gain = F(0)
-        scenario = U(0)
-        genome = U(0)
         neurons = U(0)
         if alive:
             scenario = U(scenario_of[team])
-            genome = U(genome_of[team, robot])
-            neurons = U(neurons_of[genome])
+            neurons = U(neurons_of[genome_of[team, robot]])
             x = poses[scenario, trial, robot, 0]
             y = poses[scenario, trial, robot, 1]
             heading = poses[scenario, trial, robot, 2]
-            key0 = keys[scenario, trial, robot, 0]
-            key1 = keys[scenario, trial, robot, 1]
-            proximity_fault = J(codes_of[scenario, robot, 0])
-            ground_fault = J(codes_of[scenario, robot, 1])
-            software = J(codes_of[scenario, robot, 2])
-            left_gain = gains[scenario, robot, 0]
-            right_gain = gains[scenario, robot, 1]
+            poses_out[index, robot, 0] = x
+            poses_out[index, robot, 1] = y
+            poses_out[index, robot, 2] = heading
+            items_out[index, robot] = J(0)
+            distance_out[index, robot] = D(0)
         discs = U(food.shape[1])
         for n in range(U(2), neurons):
             values[U((U(n) + U(ROWS - 2)) * row_size + own_hidden)] = F(0)
         c, s = on.cos_sin(heading)
-        vx = F(0)
-        vy = F(0)
-        turn = F(0)
         left = F(0)
         right = F(0)
         sign = F(1)
-        carrying = False
-        items = J(0)
-        distance = F(0)
-        far = D(0)
+        carries = False
         state[X, p] = F(x)
         state[Y, p] = F(y)
         state[COS, p] = c
         state[SIN, p] = s
+        state[QX, p] = F(0)
+        state[QY, p] = F(0)
+        state[TURN, p] = F(0)
         if t == U(0):
             counters[NEAR, warp] = J(0)
         meet()
+        if features:
+            clear_features(world, shared, out[4], t)
         near_pairs(world, shared, table, all_pairs, t)
 
         for tick in range(U(ticks)):
             # Drive, as if nothing were in the way.
-            left_speed = left * left_gain
-            right_speed = right * right_gain
+            alive = flags[TRIAL, p] >= J(0)
+            team = U(flags[TEAM, p])
+            left_speed = F(0)
+            right_speed = F(0)
+            if alive:
+                scenario = U(scenario_of[team])
+                left_speed = left * gains[scenario, robot, 0]
+                right_speed = right * gains[scenario, robot, 1]
             speed = F(0.5) * (left_speed + right_speed)
-            ux = speed * c
-            uy = speed * s
+            ux = speed * state[COS, p]
+            uy = speed * state[SIN, p]
+            vx = state[QX, p]
+            vy = state[QY, p]
             path_x, path_y = on.free_path(vx, vy, ux, uy, world.limit, F(world.substeps), world.dt)
-            old_turn = turn
+            old_turn = state[TURN, p]
             turn = (right_speed - left_speed) * world.per_wheel_base
             turned = world.dt * old_turn + (tick_length - world.dt) * turn
-            here_x = F(x)
-            here_y = F(y)
+            here_x = state[X, p]
+            here_y = state[Y, p]
             # Who may touch something?
             state[PATH_X, p] = path_x
             state[PATH_Y, p] = path_y
@@ -471,53 +490,69 @@ def simulation(world: Constants, warps: int) -> Any:
             flags[CROWDED, p] = J(0)
             if t == U(0):
                 counters[CLOSE, warp] = J(0)
-                counters[CROWD, warp] = J(0)
-                counters[WALLS, warp] = J(0)
+                counters[CROWDS, warp] = J(0)
+                counters[PAIRS, warp] = J(0)
+                counters[SINGLES, warp] = J(0)
+                counters[LINKS, warp] = J(0)
             sync()
             may_touch(world, shared, t)
+            sync()
+            sort_pairs(shared, t)
             sync()
             partners = flags[CROWDED, p]
             end_x = here_x + path_x
             end_y = here_y + path_y
             gap_x = on.least(on.least(here_x, end_x), world.width - on.greatest(here_x, end_x))
             gap_y = on.least(on.least(here_y, end_y), world.height - on.greatest(here_y, end_y))
-            gap = on.least(gap_x, gap_y) - DRIFT * F(partners)
+            gap = on.least(gap_x, gap_y) - DRIFT * F(abs(partners))
             at_wall = alive and gap < world.radius + MARGIN
-            in_crowd = partners > J(0)
-            free = not (at_wall or in_crowd)
-            if not free:
+            free = not at_wall and partners == J(0)
+            state[TURNS, p] = turned
+            state[TURN, p] = turn
+            if free:
+                state[MOVED_X, p] = path_x
+                state[MOVED_Y, p] = path_y
+                state[QX, p] = ux
+                state[QY, p] = uy
+            else:
                 state[UX, p] = ux
                 state[UY, p] = uy
-                state[TURN, p] = turn
                 state[OLD_TURN, p] = old_turn
                 state[QX, p] = vx
                 state[QY, p] = vy
                 flags[AT_WALL, p] = J(at_wall)
-                place = U(add_to(counters, (U(CROWD) if in_crowd else U(WALLS), warp), J(1)))
-                place = place if in_crowd else U(LANES - 1) - place
-                shared.members[warp * row_size + place] = p
+                hand_in(shared, p, partners)
             meet()
             number = J(warp)
             going = True
             while going:
-                group = gather(shared, number, J(crowd), t)
-                going = group[0] > J(0)
-                if going:
-                    substeps(world, shared, group, t)
+                members, q, pairs, groups = gather_crowd(shared, number, J(crowd), t)
+                if members > J(0):
+                    run_crowd(world, shared, members, q, pairs, t)
+                else:
+                    first = (number - groups) * J(LANES)
+                    few = count_few(shared)
+                    going = first < few
+                    if going:
+                        run_few(world, shared, first, few, t)
                 number += J(shared.warps)
             meet()
-            vx = ux
-            vy = uy
-            if not free:
-                path_x = state[MOVED_X, p]
-                path_y = state[MOVED_Y, p]
-                vx = state[QX, p]
-                vy = state[QY, p]
-            x += D(path_x)
-            y += D(path_y)
-            heading += D(turned)
-            heading = heading - 2 * math.pi if heading > math.pi else heading
-            heading = heading + 2 * math.pi if heading <= -math.pi else heading
+            alive = flags[TRIAL, p] >= J(0)
+            index = U(flags[TRIAL, p])
+            team = U(flags[TEAM, p])
+            trial = U(index - team * U(trials)) if alive else U(0)
+            heading = D(0)
+            if alive:
+                x = poses_out[index, robot, 0] + D(state[MOVED_X, p])
+                y = poses_out[index, robot, 1] + D(state[MOVED_Y, p])
+                heading = poses_out[index, robot, 2] + D(state[TURNS, p])
+                heading = heading - 2 * math.pi if heading > math.pi else heading
+                heading = heading + 2 * math.pi if heading <= -math.pi else heading
+                poses_out[index, robot, 0] = x
+                poses_out[index, robot, 1] = y
+                poses_out[index, robot, 2] = heading
+            if features:
+                measure(world, shared, parts, out[4], x, y, heading, p, t)
             here_x = F(x)
             here_y = F(y)
             c, s = on.cos_sin(heading)
@@ -536,7 +571,11 @@ def simulation(world: Constants, warps: int) -> Any:
             sync()
             look_at_robots(world, shared, sensors, readings, counters[NEAR, warp], t, own - t)
             sync()
+            scenario = U(scenario_of[team])
+            key0 = keys[scenario, trial, robot, 0]
+            key1 = keys[scenario, trial, robot, 1]
             word = on.tick_word(key0, key1, U(tick))
+            fault = J(codes_of[scenario, robot, 0])
             pose = (here_x, here_y, c, s)
             for number in range(U(SENSORS)):
                 k = U(number)
@@ -548,7 +587,7 @@ def simulation(world: Constants, warps: int) -> Any:
                     sensors[k, U(3)],
                 )
                 values[place_k] = proximity_input(
-                    world, sensor, k, pose, readings[place_k], word, proximity_fault
+                    world, sensor, k, pose, readings[place_k], word, fault
                 )
             on_a = False
             on_b = False
@@ -566,7 +605,7 @@ def simulation(world: Constants, warps: int) -> Any:
                 py = fy + s * bx + c * by
                 on_b |= px * px + py * py < r2
                 on_food |= fx * fx + fy * fy < r2
-            fault = ground_fault
+            fault = J(codes_of[scenario, robot, 1])
             values[U(U(7) * row_size + own)] = ground_input(
                 world, world.ground_points[0], 0, pose, on_a, word, fault
             )
@@ -575,6 +614,8 @@ def simulation(world: Constants, warps: int) -> Any:
             )
 
             # Think: all neurons read the old values of the others.
+            genome = U(genome_of[team, robot])
+            neurons = U(neurons_of[genome]) if alive else U(0)
             k = U(0)
             for n in range(neurons):
                 total_input = bias[genome, n]
@@ -590,6 +631,7 @@ def simulation(world: Constants, warps: int) -> Any:
                 right = world.max_speed * sums[1]
             for n in range(U(2), neurons):
                 values[U((U(n) + U(ROWS - 2)) * row_size + own_hidden)] = sums[n]
+            software = J(codes_of[scenario, robot, 2]) if alive else J(STUCK)
             if software != J(HEALTHY):
                 speed = F(0)
                 if software == J(MAD):
@@ -601,27 +643,19 @@ def simulation(world: Constants, warps: int) -> Any:
 
             # Forage, and count where the robots are.
             if software == J(HEALTHY):
-                if carrying and x < world.nest_depth:
-                    items += J(1)
-                    carrying = False
-                elif (not carrying) and x > world.nest_depth and on_food:
-                    carrying = True
-            cx, cy = world.centre
-            dx = here_x - cx
-            dy = here_y - cy
-            distance = math.sqrt(dx * dx + dy * dy)
-            far += D(distance)
+                if carries and x < world.nest_depth:
+                    items_out[index, robot] += J(1)
+                    carries = False
+                elif (not carries) and x > world.nest_depth and on_food:
+                    carries = True
             if alive:
+                cx, cy = world.centre
+                dx = here_x - cx
+                dy = here_y - cy
+                distance_out[index, robot] += D(math.sqrt(dx * dx + dy * dy))
                 column = min(max(J(x * world.per_square), J(0)), J(world.squares_x - 1))
                 row_ = min(max(J(y * world.per_square), J(0)), J(world.squares_y - 1))
-                add_to(visits, (U(index), U(column * J(world.squares_y) + row_)), J(1))
-
-        if alive:
-            items_out[U(index), robot] = items
-            distance_out[U(index), robot] = far
-            poses_out[U(index), robot, 0] = x
-            poses_out[U(index), robot, 1] = y
-            poses_out[U(index), robot, 2] = heading
+                add_to(visits, (index, U(column * J(world.squares_y) + row_)), J(1))
 
     return kernel(run, MAX_REGISTERS)
 

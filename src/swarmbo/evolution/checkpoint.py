@@ -23,7 +23,7 @@ def checkpoint_path(path: Path) -> Path:
 
 
 def check_place(path: Path, *, resume: bool) -> None:
-    """InputError when a map cannot be evolved at `path`, or a checkpoint there would be lost."""
+    """InputError when a map cannot be evolved at `path`, or what is there would be lost."""
     check_writable(path)
     checkpoint = checkpoint_path(path)
     check_writable(checkpoint)
@@ -31,6 +31,11 @@ def check_place(path: Path, *, resume: bool) -> None:
         raise InputError(
             f"{checkpoint}: is of an evolution that is not finished; continue it with --resume, "
             "or delete it to start anew"
+        )
+    if path.exists() and not resume:
+        raise InputError(
+            f"{path}: is there already; --resume keeps a finished map, to evolve another one "
+            "use another name"
         )
 
 

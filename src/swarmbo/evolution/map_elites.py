@@ -343,7 +343,7 @@ def evolve(
     GPU if there is one. The result does not depend on `threads`. `progress` is
     called with the evolution and the number of its evaluations done so far.
     """
-    where = choose_device(device, features=descriptor == "sdbc")
+    where = choose_device(device, robots=FORAGING.robots)
     options = EvolutionOptions(
         evaluations=evaluations, descriptor=descriptor, batch=batch, seed=seed, device=where
     )
@@ -417,7 +417,5 @@ def _on_gpu(evolutions: Sequence[Evolution], progress: Progress | None) -> Itera
 def _launch(evolutions: Sequence[Evolution]) -> "Pending":
     from swarmbo.engine import gpu
 
-    wanted: dict[str, Any] = {}
-    if any(evolution.options.descriptor == "sdbc" for evolution in evolutions):
-        wanted["features"] = True
-    return gpu.launch([gpu.Job(e.scenario, e.ask()) for e in evolutions], **wanted)
+    features = any(evolution.options.descriptor == "sdbc" for evolution in evolutions)
+    return gpu.launch([gpu.Job(e.scenario, e.ask()) for e in evolutions], features=features)

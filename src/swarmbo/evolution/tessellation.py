@@ -18,7 +18,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 POINTS = 100_000  # uniform in the unit cube, from which k-means finds the centroids
 LANES = 128  # centroids that are looked at together
-CHUNK = 2_000  # points that a thread takes at a time
+CHUNK = 2_000  # points that a thread takes at a time,
+CLUSTERS = 64  # or clusters
+BANDS = 32  # of distances, see `_leave`
+MARGIN = 1 + 1e-9  # on squares of distances, for rounding
 
 
 @cache
@@ -41,59 +44,57 @@ def k_means(points: Array, count: int) -> Array:
     keeps its centroid.
     """
     centroids = points[:count].copy()
-    owner = np.zeros(len(points), np.int32)
-    distance = np.full(len(points), np.inf)  # square of that to the owner
     moved = np.ones(count, bool)
     with ThreadPoolExecutor(default_threads()) as pool:
-        while moved.any():
-            grown = _owners_moved_away(points, centroids, owner, distance, moved)
-            # Where the owner is no farther than it was, only a centroid that moved can be nearer.
-            for rows, rivals in (
-                (np.flatnonzero(grown), np.arange(count)),
-                (np.flatnonzero(~grown), np.flatnonzero(moved)),
-            ):
-                nearest, square = _in_threads(pool, points[rows], centroids[rivals])
-                nearest = rivals[nearest]
-                nearer = (square < distance[rows]) | grown[rows]
-                owner[rows[nearer]] = nearest[nearer]
-                distance[rows[nearer]] = square[nearer]
+        owner = _nearest_in_threads(pool, points, centroids)
+        while True:
             sizes = np.bincount(owner, minlength=count)
             sums = np.stack(
                 [np.bincount(owner, column, minlength=count) for column in points.T], axis=1
             )
             centres = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], centroids)
             moved = (centres != centroids).any(axis=1)
+            if not moved.any():
+                return centroids
             centroids = centres
-    return centroids
+            _let_go(pool, points, centroids, moved, owner, sizes)
 
 
-def _owners_moved_away(
-    points: Array, centroids: Array, owner: Array, distance: Array, moved: Array
-) -> Array:
-    """Bring the distances to the owners that moved up to date; which points lost by it?"""
-    rows = np.flatnonzero(moved[owner])
-    square = np.zeros(len(rows))
-    for column, centres in zip(points.T, centroids.T, strict=True):
-        square += (column[rows] - centres[owner[rows]]) ** 2
-    grown = np.isinf(distance)
-    grown[rows] |= square > distance[rows]
-    distance[rows] = square
-    return grown
+def _nearest_in_threads(pool: ThreadPoolExecutor, points: Array, centroids: Array) -> Array:
+    blocks = _blocks(centroids)
+    parts = [points[first : first + CHUNK] for first in range(0, len(points), CHUNK)]
+    return np.concatenate(list(pool.map(lambda part: _search(part, blocks)[0], parts)))
+
+
+def _let_go(
+    pool: ThreadPoolExecutor,
+    points: Array,
+    centroids: Array,
+    moved: Array,
+    owner: Array,
+    sizes: Array,
+) -> None:
+    """Give each point to the centroid that is nearest now that some have moved."""
+    order = np.argsort(owner, kind="stable")
+    ends = np.cumsum(sizes)
+
+    columns = np.ascontiguousarray(centroids.T)
+
+    def some(first: int) -> None:
+        clusters = np.arange(first, min(first + CLUSTERS, len(centroids)))
+        room = len(centroids) + 1
+        rivals, rows = np.zeros(room, np.int64), np.zeros((points.shape[1], room))
+        squares, bands = np.zeros(room), np.zeros(BANDS + 2, np.int64)
+        about = (points, centroids, columns, moved, clusters, order, ends)
+        _leave(*about, owner, rivals, rows, squares, bands)
+
+    list(pool.map(some, range(0, len(centroids), CLUSTERS)))
 
 
 def nearest_centroids(points: Array, centroids: Array) -> tuple[Array, Array]:
     """The number of the centroid nearest to each point (the lowest of equals), and the distance."""
     owner, square = _search(np.array(points, np.float64, order="C"), _blocks(centroids))
     return owner, np.sqrt(square)
-
-
-def _in_threads(pool: ThreadPoolExecutor, points: Array, centroids: Array) -> tuple[Array, Array]:
-    if not len(points) or not len(centroids):
-        return np.zeros(len(points), np.int32), np.full(len(points), np.inf)
-    blocks = _blocks(centroids)
-    parts = [points[first : first + CHUNK] for first in range(0, len(points), CHUNK)]
-    found = list(pool.map(lambda part: _search(part, blocks), parts))
-    return np.concatenate([owner for owner, _ in found]), np.concatenate([d for _, d in found])
 
 
 def _blocks(centroids: Array) -> Array:
@@ -152,3 +153,78 @@ def _nearest(
                 best = lane
         owner[number] = np.int32(at[best]) * LANES + best
         square[number] = least[best]
+
+
+@exact
+def _squares(points: Array, number: int, columns: Array, count: int, squares: Array) -> None:
+    """Squared distances from a point to the first `count` columns; summed as in _nearest_block."""
+    for i in range(count):
+        squares[i] = 0.0
+    for k in range(points.shape[1]):
+        place = points[number, k]
+        for i in range(count):
+            difference = place - columns[k, i]
+            squares[i] += difference * difference
+
+
+@kernel
+def _leave(
+    points: Array,
+    centroids: Array,
+    columns: Array,
+    moved: Array,
+    clusters: Array,
+    order: Array,
+    ends: Array,
+    owner: Array,
+    rivals: Array,
+    rows: Array,
+    squares: Array,
+    bands: Array,
+) -> None:
+    """Find the nearest centroids of the points in some clusters; `order` sorts them by owner.
+
+    A centroid nearer than the owner is less than twice as far from the owner as
+    the point is; and if the owner stayed where it was, it is one that moved. The
+    rivals of a cluster are put in order of their distance, roughly: in bands.
+    """
+    count = centroids.shape[0]
+    for cluster in clusters:
+        first = ends[cluster - 1] if cluster > 0 else 0
+        rows[:, 0] = centroids[cluster]
+        farthest = 0.0
+        for n in range(first, ends[cluster]):
+            _squares(points, order[n], rows, 1, squares)
+            farthest = max(farthest, squares[0])
+        if farthest == 0.0:
+            continue
+        reach = 4.0 * farthest * MARGIN
+        per_band = BANDS / reach
+        _squares(centroids, cluster, columns, count, squares)
+        bands[:] = 0
+        for rival in range(count):
+            if squares[rival] <= reach and rival != cluster and (moved[rival] or moved[cluster]):
+                bands[int(squares[rival] * per_band) + 1] += 1
+        for band in range(1, bands.size):
+            bands[band] += bands[band - 1]
+        for rival in range(count):
+            if squares[rival] <= reach and rival != cluster and (moved[rival] or moved[cluster]):
+                band = int(squares[rival] * per_band)
+                place = bands[band]
+                bands[band] += 1
+                rivals[place + 1] = rival
+                for k in range(columns.shape[0]):
+                    rows[k, place + 1] = columns[k, rival]
+        rivals[0] = cluster
+        for n in range(first, ends[cluster]):
+            point = order[n]
+            _squares(points, point, rows, 1, squares)
+            last = bands[int(4.0 * squares[0] * MARGIN * per_band)] + 1
+            _squares(points, point, rows, last, squares)
+            best = 0
+            for r in range(1, last):
+                if squares[r] < squares[best] or (
+                    squares[r] == squares[best] and rivals[r] < rivals[best]
+                ):
+                    best = r
+            owner[point] = rivals[best]
