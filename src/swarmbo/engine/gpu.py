@@ -334,9 +334,7 @@ def _features(
     return np.concatenate([mean, deviation], axis=1).reshape(*shape, -1)
 
 
-def launch(
-    jobs: Sequence[Job], *, features: bool = False, packing: int | None = None
-) -> Pending:
+def launch(jobs: Sequence[Job], *, features: bool = False, packing: int | None = None) -> Pending:
     """Begin to evaluate the jobs; returns once the work is queued.
 
     Jobs whose arena, robot, number of trials and ticks agree share a kernel
@@ -407,7 +405,7 @@ def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | 
     uniformity, _ = desk.device("uniformity", (total,), np.float64)
     visited, _ = desk.device("visited", (total,), np.int32)
     distance, _ = desk.device("distance", (total,), np.float64)
-    out = (visits, items, distances, poses)
+    out: tuple[Any, ...] = (visits, items, distances, poses)
     if features:
         out = (*out, desk.device("features", (total, 2 * len(FEATURES)), np.float64)[0])
 

@@ -309,7 +309,7 @@ def _plot_marginals(axis: Axes, behaviour_map: BehaviourMap, norm: Normalize) ->
 # What all have in common.
 
 
-def _plot_course(part: SubFigure, maps: Sequence[BehaviourMap]) -> None:
+def plot_course(part: SubFigure, maps: Sequence[BehaviourMap]) -> None:
     """Best, mean and filled cells against generations; mean and deviation of several maps."""
     axes = part.subplots(1, 3)
     generation, course = _mean_course(maps)
@@ -369,7 +369,7 @@ def _figure(
     figure.suptitle(_headline(maps, names), x=0.01, ha="left", fontsize=11, fontweight="bold")
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     if course:
-        _plot_course(parts[-1], maps)
+        plot_course(parts[-1], maps)
     return figure, list(parts)
 
 

@@ -45,7 +45,11 @@ def plot_development(development: Development) -> Figure:
         axis.grid(axis="y", color=GRID, linewidth=0.8)
         axis.set_axisbelow(True)
         figure.legend(
-            loc="outside lower center", ncols=3, frameon=False, fontsize=7.5, handlelength=2.6
+            loc="outside lower center",
+            ncols=min(3, (len(development.curves) + 3) // 2),  # curves and lines in two rows
+            frameon=False,
+            fontsize=7.5,
+            handlelength=2.6,
         )
         figure.suptitle(_heading(development), x=0.01, ha="left", fontsize=9.5, fontweight="bold")
         return figure
@@ -119,7 +123,7 @@ def plot_evolution(maps: Sequence[BehaviourMap]) -> Figure | None:
         )
         parts = figure.subfigures(len(kinds), 1, squeeze=False)[:, 0]
         for part, (kind, own) in zip(parts, sorted(kinds.items()), strict=True):
-            plots._plot_course(part, own)
+            plots.plot_course(part, own)
             several = f"mean ± standard deviation of {len(own)} maps" if len(own) > 1 else "one map"
             part.suptitle(f"{kind.upper()}: {several}", x=0.01, ha="left", fontsize=9)
         return figure

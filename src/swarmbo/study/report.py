@@ -1,0 +1,214 @@
+"""The report of a study: a page, and the same as Markdown, CSV, LaTeX and figures, in one folder.
+
+The CSV files at the top of the folder hold results only, no times or machine:
+equal studies give equal files.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swarmbo.errors import InputError
+from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
+from swarmbo.study import report_text as text
+from swarmbo.study.recovery import checksum
+from swarmbo.study.summary import Summary, disturbance_name, summarise
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from swarmbo.study.store import Results
+
+PAGE = "report.html"
+MARKDOWN = "report.md"
+FIGURES = "figures"
+LATEX = "latex"
+_TABLES = ("1", "2a", "2a-conditions", "2b")
+_CSV = (*(f"table-{name}" for name in _TABLES), "score", "references", "curves", "conditions")
+_ENTRIES = (PAGE, MARKDOWN, FIGURES, LATEX, *(f"{name}.csv" for name in _CSV))
+_TEMPORARY = ".swarmbo-"  # how the name of a folder begins that is not finished
+_KINDS = {"1": "centralised", "2a": "decentralised"}
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure that is not written yet."""
+
+    name: str  # of its files, without their ends
+    caption: str
+    wide: bool
+    figure: "Figure"
+
+
+def write_report(
+    results: "Results",
+    folder: str | os.PathLike[str],
+    *,
+    study: str | os.PathLike[str] = ".",
+) -> Summary:
+    """Write the report of a study into a folder, and return what it says.
+
+    The folder is made, or replaced if it holds an earlier report. `study` is the
+    study's folder, in which maps are looked for that are not found otherwise.
+    """
+    from swarmbo.study.report_page import Picture, page
+    from swarmbo.view.plots import save_figure
+
+    check_folder(folder)
+    summary = summarise(results)
+    maps, absent = _maps(results, Path(study))
+    summary = replace(summary, missing=(*summary.missing, *absent))
+    drawings = draw(summary, list(maps.values()))
+    rows = [
+        [name, each.descriptor_name, str(each.filled_cells), f"{each.best:.2f}", f"{each.mean:.2f}"]
+        for name, each in maps.items()
+    ]
+    with _WholeFolder(folder) as temporary:
+        for name, table in text.csv_tables(summary).items():
+            table.to_csv(
+                temporary / f"{name}.csv", index=False, float_format="%.6g", lineterminator="\n"
+            )
+        (temporary / LATEX).mkdir()
+        for found in summary.tables:
+            _write(temporary / LATEX / f"table-{found.name}.tex", text.latex_table(found))
+            _write(temporary / LATEX / f"table-{found.name}-details.tex", text.latex_details(found))
+        (temporary / FIGURES).mkdir()
+        pictures = []
+        for drawing in drawings:
+            path = temporary / FIGURES / f"{drawing.name}.svg"
+            save_figure(drawing.figure, path)
+            save_figure(drawing.figure, path.with_suffix(".png"))
+            svg = path.read_text(encoding="utf-8")
+            pictures.append(Picture(drawing.name, drawing.caption, drawing.wide, svg))
+        captions = [(drawing.name, drawing.caption) for drawing in drawings]
+        _write(temporary / MARKDOWN, text.markdown(summary, results.about, captions, rows))
+        _write(temporary / PAGE, page(summary, results.about, pictures, rows))
+    return summary
+
+
+def draw(summary: Summary, maps: list[BehaviourMap]) -> list[Drawing]:
+    """The development of every disturbance, and the evolution of the maps."""
+    from swarmbo.view.study import plot_development, plot_evolution
+
+    drawings: dict[str, Drawing] = {}
+    for each in summary.developments:
+        kind = _KINDS[each.table]
+        name = base = f"development-{kind}-{_slug(each.disturbance)}"
+        number = 1
+        while name in drawings:  # disturbances whose names differ in odd characters only
+            number += 1
+            name = f"{base}-{number}"
+        caption = (
+            f"Best so far against time under {disturbance_name(each.disturbance)}, "
+            f"{kind} learners, {each.conditions} conditions"
+        )
+        drawings[name] = Drawing(name, caption, False, plot_development(each))
+    evolution = plot_evolution(maps)
+    if evolution is not None:
+        caption = f"Best, mean and filled cells against generations, {len(maps)} maps"
+        drawings["evolution"] = Drawing("evolution", caption, True, evolution)
+    return list(drawings.values())
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "other"
+
+
+def _maps(results: "Results", study: Path) -> tuple[dict[str, BehaviourMap], list[str]]:
+    """The maps of a study by name, and a sentence for each that is no longer there."""
+    checksums = {
+        entry["map"]: entry["checksum"]
+        for entry in results.about.get("maps", [])
+        if isinstance(entry, dict) and {"map", "checksum"} <= set(entry)
+    }
+    found, absent = {}, []
+    for name in sorted({str(name) for name in results.runs["map"]}):
+        for place in (name, study / name):
+            try:
+                behaviour_map = load_map(place)
+            except InputError:
+                continue
+            if checksums.get(name) in (None, checksum(behaviour_map)):
+                found[name] = behaviour_map
+                break
+        else:
+            absent.append(name)
+    sentences = [f"The evolution figure is without the map {name}: not found." for name in absent]
+    return found, sentences
+
+
+def check_folder(folder: str | os.PathLike[str]) -> None:
+    """InputError when a report cannot be written into a folder; call it before the work."""
+    target = Path(folder).resolve()
+    if target.is_dir():
+        names = sorted(path.name for path in target.iterdir())
+        others = [n for n in names if n not in _ENTRIES and not n.startswith(_TEMPORARY)]
+        if others:
+            raise InputError(
+                f"{folder}: holds {others[0]}, which is no part of a report; "
+                "name an empty folder, or one that does not exist yet"
+            )
+        if not os.access(target, os.W_OK):
+            raise InputError(f"{folder}: is not writable; choose another folder")
+        return
+    if os.path.lexists(target):
+        raise InputError(f"{folder}: is a file; name a folder")
+    if not target.parent.is_dir():
+        raise InputError(f"{folder}: the folder {target.parent} does not exist; make it first")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"{folder}: the folder {target.parent} is not writable; choose another")
+
+
+class _WholeFolder:
+    """A temporary folder that takes the place of `folder`, or of what is in it, on success."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = folder
+        self._target = Path(folder).resolve()
+
+    def __enter__(self) -> Path:
+        target = self._target
+        place = target if target.is_dir() else target.parent
+        try:
+            self._temporary = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=place))
+        except OSError as error:
+            raise self._named(error) from None
+        return self._temporary
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        try:
+            if kind is None:
+                self._put()
+        except OSError as problem:
+            raise self._named(problem) from None
+        finally:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise self._named(error) from None
+
+    def _put(self) -> None:
+        umask = os.umask(0)
+        os.umask(umask)
+        if not self._target.is_dir():
+            self._temporary.chmod(0o777 & ~umask)
+            self._temporary.rename(self._target)
+            return
+        for name in _ENTRIES:  # an earlier report may have what this one has not
+            old, new = self._target / name, self._temporary / name
+            if old.is_dir() and not old.is_symlink():
+                shutil.rmtree(old)
+            elif not new.is_file():
+                old.unlink(missing_ok=True)
+            if new.exists():
+                new.replace(old)
+
+    def _named(self, error: OSError) -> OSError:
+        return OSError(error.errno, error.strerror or str(error), str(self._folder))
+
+
+def _write(path: Path, content: str) -> None:
+    path.write_text(content, encoding="utf-8", errors="replace", newline="\n")
