@@ -159,8 +159,10 @@ def test_finished_map_is_not_overwritten(run: Run, capsys: pytest.CaptureFixture
     run("--out", "mine.map", *FAST)
     first = Path("mine.map").read_bytes()
     sentence = refused(capsys, "--out", "mine.map", *FAST, "--seed", 2)
-    assert sentence.startswith("swarmbo: mine.map: is there already; --resume keeps a finished map")
-    assert "use another name" in sentence
+    assert sentence == (
+        "swarmbo: mine.map: is there already; use --resume to keep it, "
+        "or another name for a new map\n"
+    )
     assert Path("mine.map").read_bytes() == first
     run("--out", "run.map", *FAST, "--seed", 2)
     Path("run.map").rename("run-2.map")

@@ -34,8 +34,7 @@ def check_place(path: Path, *, resume: bool) -> None:
         )
     if path.exists() and not resume:
         raise InputError(
-            f"{path}: is there already; --resume keeps a finished map, to evolve another one "
-            "use another name"
+            f"{path}: is there already; use --resume to keep it, or another name for a new map"
         )
 
 

@@ -44,7 +44,6 @@ def k_means(points: Array, count: int) -> Array:
     keeps its centroid.
     """
     centroids = points[:count].copy()
-    moved = np.ones(count, bool)
     with ThreadPoolExecutor(default_threads()) as pool:
         owner = _nearest_in_threads(pool, points, centroids)
         while True:
@@ -57,7 +56,7 @@ def k_means(points: Array, count: int) -> Array:
             if not moved.any():
                 return centroids
             centroids = centres
-            _let_go(pool, points, centroids, moved, owner, sizes)
+            _let_go(pool, points, centroids, moved, owner)
 
 
 def _nearest_in_threads(pool: ThreadPoolExecutor, points: Array, centroids: Array) -> Array:
@@ -67,28 +66,31 @@ def _nearest_in_threads(pool: ThreadPoolExecutor, points: Array, centroids: Arra
 
 
 def _let_go(
-    pool: ThreadPoolExecutor,
-    points: Array,
-    centroids: Array,
-    moved: Array,
-    owner: Array,
-    sizes: Array,
+    pool: ThreadPoolExecutor, points: Array, centroids: Array, moved: Array, owner: Array
 ) -> None:
     """Give each point to the centroid that is nearest now that some have moved."""
     order = np.argsort(owner, kind="stable")
-    ends = np.cumsum(sizes)
+    ends = np.cumsum(np.bincount(owner, minlength=len(centroids)))
+    room = len(centroids) + 1
 
-    columns = np.ascontiguousarray(centroids.T)
-
-    def some(first: int) -> None:
-        clusters = np.arange(first, min(first + CLUSTERS, len(centroids)))
-        room = len(centroids) + 1
+    def some(clusters: Array, numbers: Array, columns: Array) -> None:
         rivals, rows = np.zeros(room, np.int64), np.zeros((points.shape[1], room))
         squares, bands = np.zeros(room), np.zeros(BANDS + 2, np.int64)
-        about = (points, centroids, columns, moved, clusters, order, ends)
+        about = (points, centroids, clusters, numbers, columns, order, ends)
         _leave(*about, owner, rivals, rows, squares, bands)
 
-    list(pool.map(some, range(0, len(centroids), CLUSTERS)))
+    # If the owner stayed where it was, only a centroid that moved can be nearer than before.
+    waiting = []
+    for clusters, numbers in (
+        (np.flatnonzero(moved), np.arange(len(centroids))),
+        (np.flatnonzero(~moved), np.flatnonzero(moved)),
+    ):
+        columns = np.ascontiguousarray(centroids[numbers].T)
+        for first in range(0, len(clusters), CLUSTERS):
+            part = clusters[first : first + CLUSTERS]
+            waiting.append(pool.submit(some, part, numbers, columns))
+    for future in waiting:
+        future.result()
 
 
 def nearest_centroids(points: Array, centroids: Array) -> tuple[Array, Array]:
@@ -171,9 +173,9 @@ def _squares(points: Array, number: int, columns: Array, count: int, squares: Ar
 def _leave(
     points: Array,
     centroids: Array,
-    columns: Array,
-    moved: Array,
     clusters: Array,
+    numbers: Array,
+    columns: Array,
     order: Array,
     ends: Array,
     owner: Array,
@@ -184,14 +186,16 @@ def _leave(
 ) -> None:
     """Find the nearest centroids of the points in some clusters; `order` sorts them by owner.
 
-    A centroid nearer than the owner is less than twice as far from the owner as
-    the point is; and if the owner stayed where it was, it is one that moved. The
-    rivals of a cluster are put in order of their distance, roughly: in bands.
+    `columns` are the centroids that may be nearer than the owner, of these
+    `numbers`. One that is must be less than twice as far from the owner as the
+    point is; so each cluster's rivals are put into bands by their distance.
     """
-    count = centroids.shape[0]
+    count = numbers.size
     for cluster in clusters:
         first = ends[cluster - 1] if cluster > 0 else 0
-        rows[:, 0] = centroids[cluster]
+        rivals[0] = cluster
+        for k in range(columns.shape[0]):
+            rows[k, 0] = centroids[cluster, k]
         farthest = 0.0
         for n in range(first, ends[cluster]):
             _squares(points, order[n], rows, 1, squares)
@@ -202,20 +206,19 @@ def _leave(
         per_band = BANDS / reach
         _squares(centroids, cluster, columns, count, squares)
         bands[:] = 0
-        for rival in range(count):
-            if squares[rival] <= reach and rival != cluster and (moved[rival] or moved[cluster]):
-                bands[int(squares[rival] * per_band) + 1] += 1
+        for i in range(count):
+            if squares[i] <= reach and numbers[i] != cluster:
+                bands[int(squares[i] * per_band) + 1] += 1
         for band in range(1, bands.size):
             bands[band] += bands[band - 1]
-        for rival in range(count):
-            if squares[rival] <= reach and rival != cluster and (moved[rival] or moved[cluster]):
-                band = int(squares[rival] * per_band)
-                place = bands[band]
+        for i in range(count):
+            if squares[i] <= reach and numbers[i] != cluster:
+                band = int(squares[i] * per_band)
                 bands[band] += 1
-                rivals[place + 1] = rival
+                place = bands[band]
+                rivals[place] = numbers[i]
                 for k in range(columns.shape[0]):
-                    rows[k, place + 1] = columns[k, rival]
-        rivals[0] = cluster
+                    rows[k, place] = columns[k, i]
         for n in range(first, ends[cluster]):
             point = order[n]
             _squares(points, point, rows, 1, squares)
