@@ -155,10 +155,10 @@ class OneAtATime(dict[Any, Any]):
 
 
 def write_simulated(path: str) -> None:
-    """Run the jobs in the simulator, contacts solved as far as on the CPU; write the results."""
+    """Run the jobs in the simulator, contacts solved to the end; write the results."""
     from numba.cuda.simulator.kernelapi import FakeCUDAShared
 
-    from swarmbo.engine import cpu_contacts, gpu_contacts
+    from swarmbo.engine import gpu_contacts
 
     begin = FakeCUDAShared.__init__
 
@@ -167,7 +167,7 @@ def write_simulated(path: str) -> None:
         self._allocations = OneAtATime()
 
     FakeCUDAShared.__init__ = begin_safely
-    gpu_contacts.SWEEPS, gpu_contacts.SETTLED = cpu_contacts._SWEEPS, cpu_contacts._SETTLED
+    gpu_contacts.SWEEPS, gpu_contacts.SETTLED = 30, np.float32(1e-5)
     sys.setswitchinterval(1e-4)  # 32 threads that mostly wait for each other
     pending = gpu.launch(jobs_in_contact())
     arrays: dict[str, Any] = {
