@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
@@ -106,9 +106,20 @@ class Case:
         return int(ties[np.lexsort(cells[ties].T[::-1])[0]])
 
     def with_noise(self, *name: str | int) -> Scenario:
-        """The same world with other noise, named by words and integers."""
+        """The same world with other noise, named by words and integers.
+
+        The same object for the same name while it is in use: teams that meet the
+        same noise are simulated side by side.
+        """
         key = Stream(*name, self.replicate).key()
-        return replace(self.scenario, noise_key=key)
+        scenario = self._in_use.get(key)
+        if scenario is None:
+            scenario = self._in_use[key] = replace(self.scenario, noise_key=key)
+        return scenario
+
+    @cached_property
+    def _in_use(self) -> WeakValueDictionary[int, Scenario]:
+        return WeakValueDictionary()
 
     def swarm_of(self, row: int, scenario: Scenario | None = None) -> "Request":
         """The question how the controller of a row does when all robots have it."""

@@ -1,0 +1,1 @@
+"""The studies that come with swarmbo: files NAME.toml, run by name."""
