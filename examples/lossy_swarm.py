@@ -1,4 +1,4 @@
-"""Ten robots search together over a radio that loses messages; no simulator.
+"""Eight robots search together over a radio that loses messages; no simulator.
 
 Each robot has a worker of its own. All they share is what the radio delivers: which cell a robot is
 busy with, and how its estimate of it improves. The robots do not wait for each other.

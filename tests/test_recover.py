@@ -26,7 +26,7 @@ from swarmbo import (
     recover,
 )
 from swarmbo.adaptation.options import CENTRALISED, DECENTRALISED
-from swarmbo.cli.recover import read_options
+from swarmbo.cli.recover import read_options, verdict
 from swarmbo.study.recovery import FILES, Watcher, check_folder, replay
 from swarmbo.study.runner import Case, Run
 from tests.command import Outcome, swarmbo
@@ -289,6 +289,24 @@ def test_any_recovery_can_be_drawn(shape: str, tmp_path: Path) -> None:
         assert "items per robot" in (tmp_path / f"{name}.svg").read_text()
 
 
+@pytest.mark.parametrize(
+    ("before", "at_fault", "composed", "words"),
+    [
+        (5.0, 2.0, 3.5, "won back [bold]50%[/]"),
+        (5.0, 2.0, 1.5, "0.50 less than at the fault"),
+        (5.0, 5.0, 5.5, "nothing to win back. The swarm now delivers 5.50"),
+        (5.0, 5.0, 3.0, "costs nothing. The swarm now delivers 3.00, 2.00 less"),
+    ],
+)
+def test_verdict_says_what_was_won_or_lost(
+    before: float, at_fault: float, composed: float, words: str
+) -> None:
+    found = recover(small_map(), [], "smbo-dec", **QUICKLY)
+    found = replace(found, before=before, at_fault=at_fault, composed=composed)
+    assert words in verdict(found)
+    assert len(repr(found)) < 200
+
+
 def test_options_are_numbers_words_and_truths() -> None:
     given = ["alpha=1", "length-scale=0.5", "penalty=paper-text", "running_mean=true"]
     assert read_options(given) == {
@@ -317,6 +335,7 @@ WRONG = {
     "empty option": ("--option alpha=", "'alpha=' is not NAME=VALUE"),
     "option twice": ("--option alpha=1 --option alpha=2", "alpha is given twice"),
     "option unknown": ("--option colour=3", "smbo-dec has no option 'colour'"),
+    "option that is an argument": ("--option robots=3", "smbo-dec has no option 'robots'"),
     "option of others": ("--learner random --option alpha=1", "random has no option 'alpha'"),
     "option value": ("--option alpha=much", "alpha is 'much'; give a number"),
     "option infinite": ("--option alpha=inf", "alpha is inf; give a number"),

@@ -16,7 +16,7 @@ from rich.table import Column, Table
 
 from swarmbo.adaptation.options import LEARNERS
 from swarmbo.cli.simulate import open_device
-from swarmbo.cli.terminal import errors
+from swarmbo.cli.terminal import counted, errors
 from swarmbo.errors import InputError, naming, short
 from swarmbo.evolution.behaviour_map import load_map
 from swarmbo.study.conditions import CONDITION_KINDS, DEMONSTRATION
@@ -244,7 +244,8 @@ def print_beginning(
         f"Before: [bold]{before:.2f}[/] items per robot, with the map's best controller.\n"
         f"Then {escape(disturbance)} strikes: {broken(case)}.\n"
         f"Now: [bold]{at_fault:.2f}[/] items per robot, with the same controller.\n"
-        f"{run.name} tries {run.evaluations} controllers{' per robot' * (not run.centralised)}, "
+        f"{run.name} tries {counted(run.evaluations, 'controller')}"
+        f"{' per robot' * (not run.centralised)}, "
         f"{scenario.trials} trials of {scenario.ticks * scenario.tick:g} s each.\n"
     )
     who = "" if run.centralised else "best try of"
@@ -306,12 +307,22 @@ def print_end(screen: Console, recovery: "Recovery") -> None:
             share = recovery.recovered(value) if compared else None
             table.add_row(label, f"{value:.2f}", "" if share is None else f"{share:.0%}")
     screen.print(table)
-    final = recovery.composed if several else recovery.best
+    screen.print(verdict(recovery))
+
+
+def verdict(recovery: "Recovery") -> str:
+    """What was lost and won, in a sentence or two."""
+    final = recovery.best if recovery.composed is None else recovery.composed
+    gain = final - recovery.at_fault
     share = recovery.recovered(final)
-    if share is None:
-        screen.print("The fault costs nothing: there was nothing to win back.")
-    else:
-        screen.print(
-            f"The fault cost {recovery.before - recovery.at_fault:.2f} items per robot; "
-            f"the swarm now delivers {final:.2f} and has won back [bold]{share:.0%}[/] of that."
+    lost = f"The fault cost {recovery.before - recovery.at_fault:.2f} items per robot"
+    words = "The fault costs nothing" if share is None else lost
+    if gain < 0:
+        return (
+            f"{words}. The swarm now delivers {final:.2f}, {-gain:.2f} less than at the fault: "
+            "the old controller for all robots would have been better."
         )
+    if share is None:
+        return f"{words}: there was nothing to win back. The swarm now delivers {final:.2f}."
+    won = f"the swarm now delivers {final:.2f} and has won back [bold]{share:.0%}[/] of that"
+    return f"{words}; {won}."

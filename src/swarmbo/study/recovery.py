@@ -76,6 +76,12 @@ class Recovery:
     continued_with: tuple[int, ...] | None  # those of a continuous world when it ended
     evaluations: tuple[Evaluation, ...]
 
+    def __repr__(self) -> str:
+        numbers = ("before", "at_fault", "best", "composed", "exhaustive")
+        words = ", ".join(f"{name}={getattr(self, name)}" for name in numbers)
+        where = f"{self.map_name}, {self.disturbance_name}, {self.learner}"
+        return f"<Recovery {where}: {words}, {len(self.evaluations)} evaluations>"
+
     @property
     def behaviour_map(self) -> BehaviourMap:
         """The map that was used."""

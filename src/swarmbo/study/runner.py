@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from swarmbo.adaptation.learners import CENTRALISED, DECENTRALISED, LEARNERS, learner
+from swarmbo.adaptation.options import Options
 from swarmbo.controller.genomes import Genomes
 from swarmbo.engine.rollout import Batch, choose_device, rollouts
 from swarmbo.errors import InputError, is_integer, naming, short
@@ -239,7 +240,7 @@ class Run:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         if not is_integer(evaluations) or evaluations < 1:
-            raise InputError(f"evaluations is {short(evaluations)}; give at least 1")
+            raise InputError(f"evaluations is {short(evaluations)}; give an integer, at least 1")
         self.case = case
         self.name = name
         self.evaluations = evaluations
@@ -359,6 +360,7 @@ def make_learner(case: Case, name: str, *, seed: int, options: Mapping[str, Any]
         raise InputError(f"there is no learner {short(name)}; name one of {', '.join(LEARNERS)}")
     if not any(group is not None for group in case.groups):
         raise InputError("all robots have lost their controller; leave at least one to adapt")
+    Options.of(name, dict(options))  # before they could be taken for other arguments of `learner`
     groups = case.groups if name in DECENTRALISED else None
     return learner(
         name,

@@ -140,7 +140,10 @@ def _tried_rows(recovery: Recovery) -> list[tuple[str, dict[int, int], list[int]
         names = ", ".join(map(str, members))
         words = label if whole else f"{label}: robot{'s' * (len(members) > 1)} {names}"
         best = sorted({recovery.team[robot] for robot in members})
-        found.append((f"{words}; {len(order)} cells tried, ring: the best found", order, best))
+        by = ", ".join(str(order[row]) for row in best if row in order)
+        ring = f"ring: the best found, by evaluation {by}" if by else "ring: the best"
+        tried = f"{len(order)} cells tried (a square shows its first)"
+        found.append((f"{words}; {tried}, {ring}", order, best))
     return found
 
 
