@@ -42,6 +42,7 @@ COUNTS = {
     "food-scarcity": 6,
     "proximity-2x": 20,
     "food-scarcity-2x": 6,
+    "software-food-random": 6,
 }
 
 sensor_faults = st.lists(st.sampled_from(SENSOR_FAULTS), max_size=12).map(tuple)
@@ -195,7 +196,7 @@ def test_conditions_have_the_papers_number_and_fit_their_arena(kind: str) -> Non
     drawn = conditions(kind, 1)
     assert len(drawn) == COUNTS[kind]
     for single in drawn:
-        assert single.kind == kind.removesuffix("-2x")
+        assert single.kind == kind.removesuffix("-2x").removesuffix("-random")
         scenario = Scenario.draw(seed=1, arena=arena, trials=1, disturbances=(single,))
         assert scenario.robots == arena.robots
 
@@ -217,6 +218,20 @@ def test_faults_are_equally_likely(kind: str) -> None:
 def test_replicates_have_conditions_of_their_own() -> None:
     assert conditions("proximity", 1) != conditions("proximity", 2)
     assert conditions("food-scarcity", 1) != conditions("food-scarcity", 2)
+
+
+def test_food_source_of_the_stuck_robot_is_the_first_or_drawn() -> None:
+    fixed, drawn = (
+        [
+            single.to_json()["source"]
+            for replicate in range(1, 9)
+            for single in conditions(kind, replicate)
+        ]
+        for kind in ("software-food", "software-food-random")
+    )
+    assert set(fixed) == {0}
+    assert set(drawn) <= set(range(10))
+    assert len(set(drawn)) > 5
 
 
 @pytest.mark.parametrize(("kind", "scale"), [("food-scarcity", 1), ("food-scarcity-2x", 2)])

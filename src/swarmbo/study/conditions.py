@@ -29,6 +29,7 @@ CONDITION_KINDS = (
     "food-scarcity",
     "proximity-2x",
     "food-scarcity-2x",
+    "software-food-random",  # the food source is drawn, as the paper says; its experiments use 0
 )
 
 
@@ -42,9 +43,10 @@ def conditions(kind: str, replicate: int) -> list[Disturbance]:
 
     20 draws of faults for proximity, ground and actuator (each robot's fault
     is one of four with equal probability); robots 0 to 5 for software-nest and
-    software-food; radii of 4 to 24 cm at one place for food-scarcity. The
-    kinds proximity-2x and food-scarcity-2x are meant for 12 robots in the
-    arena foraging-2x, trials of 1200 ticks.
+    software-food, which stand on food source 0, with software-food-random on a
+    drawn one; radii of 4 to 24 cm at one place for food-scarcity. The kinds
+    proximity-2x and food-scarcity-2x are meant for 12 robots in the arena
+    foraging-2x, trials of 1200 ticks.
     """
     if kind not in CONDITION_KINDS:
         raise InputError(f"unknown kind {kind!r}; known are {', '.join(CONDITION_KINDS)}")
@@ -55,6 +57,9 @@ def conditions(kind: str, replicate: int) -> list[Disturbance]:
             return [SoftwareNest(robot) for robot in range(arena.robots)]
         case "software-food":
             return [SoftwareFood(robot, source=0) for robot in range(arena.robots)]
+        case "software-food-random":
+            sources = len(arena.food)
+            return [SoftwareFood(r, source=stream.choice(sources)) for r in range(arena.robots)]
         case "food-scarcity":
             x, y = stream.uniform(1.7, 1.85), stream.uniform(0.3, 1.8)
             return [
