@@ -5,12 +5,14 @@ import json
 import os
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from swarmbo.errors import InputError
+
+TEMPORARY = ".swarmbo-"  # how the name of a file or folder begins that is not finished
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -75,6 +77,32 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise InputError(f"{path}: the folder {target.parent} is not writable; choose another")
 
 
+def check_folder(folder: str | os.PathLike[str], known: Collection[str], reason: str) -> None:
+    """InputError when files could not be written into a folder; call it before the work.
+
+    It need not exist, and may hold entries of the names `known` and unfinished
+    ones; `reason` says why no others.
+    """
+    target = Path(folder).resolve()
+    if target.is_dir():
+        names = sorted(path.name for path in target.iterdir())
+        others = [n for n in names if n not in known and not n.startswith(TEMPORARY)]
+        if others:
+            raise InputError(
+                f"{folder}: holds {others[0]}, {reason}; "
+                "name an empty folder, or one that does not exist yet"
+            )
+        if not os.access(target, os.W_OK):
+            raise InputError(f"{folder}: is not writable; choose another folder")
+        return
+    if os.path.lexists(target):
+        raise InputError(f"{folder}: is a file; name a folder")
+    if not target.parent.is_dir():
+        raise InputError(f"{folder}: the folder {target.parent} does not exist; make it first")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"{folder}: the folder {target.parent} is not writable; choose another")
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside `path` that takes its place if the block succeeds.
@@ -85,7 +113,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path).resolve()
     temporary = None
     try:
-        handle, name = tempfile.mkstemp(prefix=".swarmbo-", suffix=".part", dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=TEMPORARY, suffix=".part", dir=target.parent)
         os.close(handle)
         temporary = Path(name)
         yield temporary

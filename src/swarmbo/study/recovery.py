@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from swarmbo import __version__
+from swarmbo import __version__, files
 from swarmbo.errors import InputError, naming
 from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
 from swarmbo.files import read_json, whole_file
@@ -38,7 +38,6 @@ REPORT = "recovery.json"
 CURVE = "curve.png"
 TRIED = "map.png"
 FILES = (REPORT, CURVE, TRIED)  # that a folder of a recovery holds
-_TEMPORARY = ".swarmbo-"  # how the name of a folder begins that is not finished
 
 
 class Watcher:
@@ -177,7 +176,7 @@ class Recovery:
         temporary = None
         try:
             temporary = Path(
-                tempfile.mkdtemp(prefix=_TEMPORARY, dir=target if there else target.parent)
+                tempfile.mkdtemp(prefix=files.TEMPORARY, dir=target if there else target.parent)
             )
             text = json.dumps(self.to_json(), allow_nan=False, indent=1)
             with whole_file(temporary / REPORT) as file:
@@ -201,24 +200,7 @@ class Recovery:
 
 def check_folder(folder: str | os.PathLike[str]) -> None:
     """InputError when a recovery cannot be written into a folder; call it before the work."""
-    target = Path(folder).resolve()
-    if target.is_dir():
-        names = sorted(path.name for path in target.iterdir())
-        others = [n for n in names if n not in FILES and not n.startswith(_TEMPORARY)]
-        if others:
-            raise InputError(
-                f"{folder}: holds {others[0]}, which is no file of a recovery; "
-                "name an empty folder, or one that does not exist yet"
-            )
-        if not os.access(target, os.W_OK):
-            raise InputError(f"{folder}: is not writable; choose another folder")
-        return
-    if os.path.lexists(target):
-        raise InputError(f"{folder}: is a file; name a folder")
-    if not target.parent.is_dir():
-        raise InputError(f"{folder}: the folder {target.parent} does not exist; make it first")
-    if not os.access(target.parent, os.W_OK):
-        raise InputError(f"{folder}: the folder {target.parent} is not writable; choose another")
+    files.check_folder(folder, FILES, "which is no file of a recovery")
 
 
 def checksum(behaviour_map: BehaviourMap) -> str:

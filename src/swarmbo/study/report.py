@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from swarmbo import files
 from swarmbo.errors import InputError
 from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
 from swarmbo.study import report_text as text
@@ -30,7 +31,6 @@ LATEX = "latex"
 _TABLES = ("1", "2a", "2a-conditions", "2b")
 _CSV = (*(f"table-{name}" for name in _TABLES), "score", "references", "curves", "conditions")
 _ENTRIES = (PAGE, MARKDOWN, FIGURES, LATEX, *(f"{name}.csv" for name in _CSV))
-_TEMPORARY = ".swarmbo-"  # how the name of a folder begins that is not finished
 _KINDS = {"1": "centralised", "2a": "decentralised"}
 
 
@@ -143,24 +143,7 @@ def _maps(results: "Results", study: Path) -> tuple[dict[str, BehaviourMap], lis
 
 def check_folder(folder: str | os.PathLike[str]) -> None:
     """InputError when a report cannot be written into a folder; call it before the work."""
-    target = Path(folder).resolve()
-    if target.is_dir():
-        names = sorted(path.name for path in target.iterdir())
-        others = [n for n in names if n not in _ENTRIES and not n.startswith(_TEMPORARY)]
-        if others:
-            raise InputError(
-                f"{folder}: holds {others[0]}, which is no part of a report; "
-                "name an empty folder, or one that does not exist yet"
-            )
-        if not os.access(target, os.W_OK):
-            raise InputError(f"{folder}: is not writable; choose another folder")
-        return
-    if os.path.lexists(target):
-        raise InputError(f"{folder}: is a file; name a folder")
-    if not target.parent.is_dir():
-        raise InputError(f"{folder}: the folder {target.parent} does not exist; make it first")
-    if not os.access(target.parent, os.W_OK):
-        raise InputError(f"{folder}: the folder {target.parent} is not writable; choose another")
+    files.check_folder(folder, _ENTRIES, "which is no part of a report")
 
 
 class _WholeFolder:
@@ -174,7 +157,7 @@ class _WholeFolder:
         target = self._target
         place = target if target.is_dir() else target.parent
         try:
-            self._temporary = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=place))
+            self._temporary = Path(tempfile.mkdtemp(prefix=files.TEMPORARY, dir=place))
         except OSError as error:
             raise self._named(error) from None
         return self._temporary

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarmbo import __version__
 from swarmbo.errors import InputError, naming
+from swarmbo.files import check_folder
 from swarmbo.study.definition import CaseKey, Definition, RunKey, definition_from_json
 
 if TYPE_CHECKING:
@@ -138,24 +139,10 @@ def machine() -> dict[str, Any]:
 
 def check_study_folder(folder: str | os.PathLike[str]) -> None:
     """InputError when a study cannot be in a folder; call it before the work."""
-    target = Path(folder).resolve()
-    if target.is_dir():
-        names = sorted(path.name for path in target.iterdir())
-        others = [name for name in names if name not in FILES]
-        if others and JOURNAL not in names:
-            raise InputError(
-                f"{folder}: holds {others[0]}, but no study; "
-                "name an empty folder, or one that does not exist yet"
-            )
-        if not os.access(target, os.W_OK):
-            raise InputError(f"{folder}: is not writable; choose another folder")
-        return
-    if os.path.lexists(target):
-        raise InputError(f"{folder}: is a file; name a folder")
-    if not target.parent.is_dir():
-        raise InputError(f"{folder}: the folder {target.parent} does not exist; make it first")
-    if not os.access(target.parent, os.W_OK):
-        raise InputError(f"{folder}: the folder {target.parent} is not writable; choose another")
+    there = Path(folder)
+    is_study = (there / JOURNAL).is_file()  # then what else is there does not matter
+    known = [path.name for path in there.iterdir()] if is_study else FILES
+    check_folder(folder, known, "but no study")
 
 
 class Journal:
