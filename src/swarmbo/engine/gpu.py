@@ -5,13 +5,14 @@ scenarios need lies on the device from one launch to the next.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from swarmbo.engine.gpu_graph import Graph
 from swarmbo.engine.lanes import FEATURES, make_world, noise_keys
 from swarmbo.engine.rollout import Rollout
 from swarmbo.errors import InputError
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 MAX_ROBOTS = 32  # a trial's robots are lanes of one warp
 WARPS = 4  # of a block
 SHARED = 48 * 1024  # bytes of a block
-CROWD = 24  # robots whose contacts a warp solves at a time, from several warps of its block
 FULL = 8  # warps of a multiprocessor that keep it busy
+RESIDENT = 16  # warps that look after contacts, per multiprocessor: as many as run at a time
+SPREAD = 8  # of them take crowds one by one, as long as that is enough
+TOGETHER = 20  # ticks that are queued together
 TABLES = 8  # sets of scenarios that stay on the device
 ROUND = 32  # connections to which the room per genome is rounded up
 
@@ -102,7 +105,7 @@ class _Scene:
     keys: np.ndarray  # trials x robots x 2
     codes: np.ndarray  # robots x (proximity fault, ground fault, software)
     gains: np.ndarray  # robots x 2
-    food: np.ndarray  # discs x (x, y, radius^2)
+    food: np.ndarray  # discs x 4, see `gpu_senses.over_food`
     body: np.ndarray
     facing: np.ndarray
     sensors: np.ndarray
@@ -120,7 +123,7 @@ def _scene(scenario: Scenario) -> _Scene:
 
 
 def _make_scene(scenario: Scenario) -> _Scene:
-    from swarmbo.engine.gpu_kernels import body_table, constants_of, facing_table
+    from swarmbo.engine.gpu_world import body_table, constants_of, facing_table
 
     world = make_world(scenario)
     effects = scenario.effects()
@@ -128,8 +131,9 @@ def _make_scene(scenario: Scenario) -> _Scene:
     # Headings in (-pi, pi], as everywhere in the engine.
     poses[..., 2] = -((np.pi - poses[..., 2]) % (2 * np.pi) - np.pi)
     keys = noise_keys(scenario.noise_key, scenario.trials, scenario.robots)
-    food = world.food.copy()
-    food[:, 2] = food[:, 2] ** 2
+    x, y, radius = world.food.T
+    points = np.hypot(*np.transpose(world.ground_points)).max()  # m, of a sensor from the centre
+    food = np.column_stack([x, y, radius**2, (radius + points + 1e-3) ** 2])
     return _Scene(
         constants=constants_of(world),
         poses=poses,
@@ -149,7 +153,8 @@ class _Table:
     """The scenarios of a launch, on the device."""
 
     scenarios: tuple[Scenario, ...]  # kept, so that their addresses stay theirs
-    tables: tuple[Any, ...]
+    tables: tuple[Any, ...]  # pairs, facing, sensors
+    body: Any
     scene: tuple[Any, ...]
 
 
@@ -168,13 +173,13 @@ def _table(scenarios: tuple[Scenario, ...]) -> _Table:
 
 
 def _make_table(scenarios: tuple[Scenario, ...]) -> _Table:
-    from swarmbo.engine.gpu_kernels import pair_table
     from swarmbo.engine.gpu_warp import cuda
+    from swarmbo.engine.gpu_world import pair_table
 
     scenes = [_scene(scenario) for scenario in scenarios]
     robots = scenarios[0].robots
     discs = max(1, *(len(scene.food) for scene in scenes))
-    food = np.full((len(scenes), discs, 3), -1.0)  # no point is within a negative radius^2
+    food = np.full((len(scenes), discs, 4), -1.0)  # no point is within a negative radius^2
     for row, scene in zip(food, scenes, strict=True):
         row[: len(scene.food)] = scene.food
 
@@ -185,10 +190,10 @@ def _make_table(scenarios: tuple[Scenario, ...]) -> _Table:
         scenarios=scenarios,
         tables=(
             upload(pair_table(robots), np.uint32),
-            upload(scenes[0].body.ravel(), np.float32),
             upload(scenes[0].facing, np.uint32),
             upload(scenes[0].sensors.ravel(), np.float32),
         ),
+        body=upload(scenes[0].body.ravel(), np.float32),
         scene=(
             upload(np.stack([scene.poses for scene in scenes]), np.float64),
             upload(np.stack([scene.keys for scene in scenes]), np.uint32),
@@ -202,6 +207,40 @@ def _make_table(scenarios: tuple[Scenario, ...]) -> _Table:
 # --- launches ----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class _Launch:
+    """A kernel with its arguments."""
+
+    kernel: Any
+    blocks: int
+    threads: int
+    arguments: tuple[Any, ...]
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the kernel can be launched without delay."""
+        return bool(getattr(self.kernel, "overloads", None))  # there are none in the simulator
+
+    def key(self) -> tuple[Any, ...]:
+        """What makes a launch this one: kernel, size, and addresses or values of the arguments."""
+        return (id(self.kernel), self.blocks, self.threads, *_keys(self.arguments))
+
+    def queue(self, stream: Any) -> None:
+        """Queue the launch."""
+        self.kernel[self.blocks, self.threads, stream](*self.arguments)
+
+
+def _keys(arguments: tuple[Any, ...]) -> Iterator[Any]:
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            yield from _keys(argument)
+        elif isinstance(argument, int):
+            yield argument
+        else:
+            yield argument.__cuda_array_interface__["data"][0]
+            yield argument.shape
+
+
 class _Desk:
     """A stream and the memory of a launch, used again by later ones."""
 
@@ -212,6 +251,8 @@ class _Desk:
         self.stream = cuda.stream()
         self._host: dict[str, Any] = {}
         self._device: dict[str, Any] = {}
+        # Launches that were recorded: their keys, themselves (so that their memory stays theirs).
+        self._graph: tuple[list[Any], list[_Launch], Graph] | None = None
 
     def host(self, name: str, shape: tuple[int, ...], kind: type) -> Any:
         """Page-locked memory of the host, from which and to which copies run by themselves."""
@@ -233,6 +274,28 @@ class _Desk:
         there, _ = self.device(name, array.shape, array.dtype)
         there.copy_to_device(array, stream=self.stream)
         return there
+
+    def repeat(self, launches: Sequence["_Launch"], times: int) -> None:
+        """Queue the launches, one after the other, so many times."""
+
+        def once() -> None:
+            for launch in launches:
+                launch.queue(self.stream)
+
+        def many() -> None:
+            for _ in range(TOGETHER):
+                once()
+
+        # What is not yet compiled cannot be recorded.
+        if times >= TOGETHER and all(launch.compiled for launch in launches):
+            key = [launch.key() for launch in launches]
+            if self._graph is None or self._graph[0] != key:
+                self._graph = (key, list(launches), Graph(self.stream, many))
+            for _ in range(times // TOGETHER):
+                self._graph[2].launch()
+            times %= TOGETHER
+        for _ in range(times):
+            once()
 
     def download(self, name: str, array: Any) -> Any:
         """Queue the copy of a device array to page-locked memory."""
@@ -280,9 +343,10 @@ class Pending:
         poses: dict[int, np.ndarray] = {}
         for part in self._parts:
             part.desk.stream.synchronize()
-            everything = part.poses.copy_to_host()
+            robots = part.jobs[0].scenario.robots
+            everything = part.poses.copy_to_host().reshape(-1, robots, 3)
             for number, job, rows in zip(part.numbers, part.jobs, _rows(part.jobs), strict=True):
-                shape = (-1, job.scenario.trials, job.scenario.robots, 3)
+                shape = (-1, job.scenario.trials, robots, 3)
                 poses[number] = everything[rows].reshape(shape)
         return [poses[number] for number in range(self._jobs)]
 
@@ -357,19 +421,55 @@ def launch(jobs: Sequence[Job], *, features: bool = False, packing: int | None =
     return Pending(parts, len(jobs))
 
 
-def _packing(robots: int, trials: int) -> int:
-    """How many trials a warp gets: as few as fill the GPU."""
-    from swarmbo.engine.gpu_warp import LANES, SIMULATED, cuda
+def _packing(robots: int, trials: int, total: int) -> int:
+    """How many of `total` trials a warp gets: as few as fill the GPU.
+
+    Trials of one team, if possible: they think alike.
+    """
+    from swarmbo.engine.gpu_warp import LANES
 
     most = LANES // robots
-    if SIMULATED:
-        return most
-    warps = FULL * cuda.get_current_device().MULTIPROCESSOR_COUNT
-    return min(most, -(-trials // warps))
+    fits = [count for count in range(most, most // 2, -1) if trials % count == 0]
+    return min(fits[0] if fits else most, -(-total // (FULL * _multiprocessors())))
+
+
+def _multiprocessors() -> int:
+    from swarmbo.engine.gpu_warp import SIMULATED, cuda
+
+    return 1 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
+
+
+def _state(desk: _Desk, total: int, robots: int) -> tuple[Any, ...]:
+    """What the robots and pairs of so many trials keep from tick to tick, and the lists.
+
+    motion, marks; memory of the pairs; per trial the number of its crowd's pairs, these
+    pairs, what of them faces the other; lists, their lengths in even and odd ticks; the clock.
+    """
+    from swarmbo.engine.gpu_layout import KINDS, MEMORY_ROWS, STATE_ROWS, WORDS
+
+    everyone = total * robots
+    pairs = max(1, total * (robots * (robots - 1) // 2))
+    shapes: dict[str, tuple[tuple[int, ...], type]] = {
+        "motion": ((STATE_ROWS, everyone), np.float32),
+        "marks": ((everyone,), np.int32),
+        "memory": ((MEMORY_ROWS, pairs), np.float32),
+        "link_counts": ((total,), np.int32),
+        "links": ((pairs,), np.uint32),
+        "windows": ((pairs,), np.uint32),
+        "lists": ((KINDS, WORDS, everyone), np.uint32),
+    }
+    arrays = [desk.device(name, shape, kind)[0] for name, (shape, kind) in shapes.items()]
+    for name, size in (("counts", (2, KINDS)), ("clock", (2,))):
+        start = desk.host(name, size, np.int32)
+        start[:] = 0
+        arrays.append(desk.upload(name, start))
+    return tuple(arrays)
 
 
 def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | None) -> _Part:
-    from swarmbo.engine import gpu_kernels as kernels
+    from swarmbo.engine import gpu_ends
+    from swarmbo.engine.gpu_life import life, shared_bytes
+    from swarmbo.engine.gpu_touch import touch
     from swarmbo.engine.gpu_warp import LANES, SIMULATED
 
     desk = _idle.pop() if _idle else _Desk()
@@ -398,37 +498,42 @@ def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | 
     squares = constants.squares_x * constants.squares_y
     visits, fresh = desk.device("visits", (total, squares), np.int32)
     if fresh:
-        kernels.clear[total, LANES, stream](visits)
+        gpu_ends.clear[total, LANES, stream](visits)
     items, _ = desk.device("items", (total, robots), np.int32)
     distances, _ = desk.device("distances", (total, robots), np.float64)
-    poses, _ = desk.device("poses", (total, robots, 3), np.float64)
+    poses, _ = desk.device("poses", (total * robots, 3), np.float64)
     uniformity, _ = desk.device("uniformity", (total,), np.float64)
     visited, _ = desk.device("visited", (total,), np.int32)
     distance, _ = desk.device("distance", (total,), np.float64)
     out: tuple[Any, ...] = (visits, items, distances, poses)
     if features:
         out = (*out, desk.device("features", (total, 2 * len(FEATURES)), np.float64)[0])
+    state = _state(desk, total, robots)
+    hidden_of, _ = desk.device("hidden_of", (2, hidden, total * robots), np.float32)
 
-    packing = min(_packing(robots, total) if packing is None else packing, LANES // robots)
+    if packing is None:
+        packing = _packing(robots, trials, total)
+    packing = min(packing, LANES // robots)
     warps = 1 if SIMULATED else WARPS
-    while warps > 1 and warps * kernels.shared_bytes(robots, hidden, features) > SHARED:
+    while warps > 1 and warps * shared_bytes(robots, features) > SHARED:
         warps -= 1
-    kernel = kernels.simulation(constants, warps, features)
-    memory = warps * kernels.dynamic_bytes(robots, hidden)
-    kernel[-(-total // (packing * warps)), LANES * warps, stream, memory](
-        ticks,
-        trials,
-        packing,
-        CROWD,
-        total,
-        hidden,
-        which,
-        table.tables,
-        table.scene,
-        brain,
-        out,
+    arrays = (which, table.tables, table.scene, brain, out, state, hidden_of)
+    lives = _Launch(
+        life(constants, warps, features),
+        -(-total // (packing * warps)),
+        LANES * warps,
+        (trials, packing, total, *arrays),
     )
-    kernels.score[total, LANES, stream](
+    multiprocessors = _multiprocessors()
+    touches = _Launch(
+        touch(constants),
+        RESIDENT * multiprocessors,
+        LANES,
+        (SPREAD * multiprocessors, table.body, poses, state),
+    )
+    lives.queue(stream)
+    desk.repeat([touches, lives], ticks)
+    gpu_ends.score[total, LANES, stream](
         visits, distances, float(ticks * robots), uniformity, visited, distance
     )
     results = {
@@ -445,10 +550,10 @@ def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | 
 def _send_genomes(desk: _Desk, jobs: list[Job]) -> tuple[tuple[Any, ...], int, dict[int, int]]:
     """Queue the upload and sorting of all genomes.
 
-    Returns the brains on the device, the largest number of hidden neurons, and
+    Returns the brains on the device, their room for hidden neurons, and
     the number of the first genome of each batch, by the batch's id.
     """
-    from swarmbo.engine import gpu_kernels as kernels
+    from swarmbo.engine import gpu_ends
 
     batches = list({id(job.genomes): job.genomes for job in jobs}.values())
     count = sum(len(batch.hidden) for batch in batches)
@@ -456,8 +561,8 @@ def _send_genomes(desk: _Desk, jobs: list[Job]) -> tuple[tuple[Any, ...], int, d
     longest = max(1, *(int(batch.count.max(initial=0)) for batch in batches))
     longest = -(-longest // ROUND) * ROUND
     neurons = 2 + -(-hidden // 8) * 8
-    if neurons > kernels.MAX_NEURONS:
-        neurons = kernels.MAX_NEURONS
+    if neurons > gpu_ends.MAX_NEURONS:
+        neurons = gpu_ends.MAX_NEURONS
     parts = {
         "hidden": ((count,), np.int32),
         "count": ((count,), np.int32),
@@ -487,6 +592,6 @@ def _send_genomes(desk: _Desk, jobs: list[Job]) -> tuple[tuple[Any, ...], int, d
         desk.device("sources", (count, longest), np.uint8)[0],
         desk.device("weights", (count, longest), np.float64)[0],
     )
-    kernels.pack[-(-count // 64), 64, desk.stream](tuple(sent), brain)
+    gpu_ends.pack[-(-count // 64), 64, desk.stream](tuple(sent), brain)
     first = np.cumsum([0] + [len(batch.hidden) for batch in batches])
-    return brain, hidden, {id(batch): int(n) for batch, n in zip(batches, first, strict=False)}
+    return brain, neurons - 2, {id(batch): int(n) for batch, n in zip(batches, first, strict=False)}

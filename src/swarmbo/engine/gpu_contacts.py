@@ -3,13 +3,13 @@
 Robots at walls are each solved by their lane. Two lanes side by side look for
 the contact of a pair that may touch, one from each body. A pair that nothing
 else touches but walls is solved by these two lanes; all other contacts are
-solved by sweeps over them, a lane per contact: contacts of different trials at
+solved by sweeps over them, two lanes per contact: contacts of different trials at
 the same time, and contacts of a trial at the same time if they share no robot.
 
 Pairs are coloured once and for all, like the rounds of a tournament: pairs of a
-colour share no robot. A contact's *step* is the place of its colour among those
-that occur in its trial; walls come in steps in which their robot is idle. So the
-order of the sweeps, and every bit of the result, is a matter of the trial alone.
+colour share no robot. A contact's *step* is the first in which no contact of its
+robots with a lower colour is left; walls come last. So the order of the sweeps, and
+every bit of the result, is a matter of the trial alone.
 """
 
 import numpy as np
@@ -18,7 +18,6 @@ from swarmbo.engine.gpu_layout import (
     CONTACT_SIZE,
     CONTACTS,
     COS,
-    CROWDED,
     DEMAND,
     EDGE_OFFSET,
     EDGE_X,
@@ -46,12 +45,10 @@ from swarmbo.engine.gpu_layout import (
     WALL_Y_T,
     X,
     Y,
-    memory_of,
     number_of,
     pair_entry,
     place_of,
     robots_of,
-    trial_of,
 )
 from swarmbo.engine.gpu_warp import (
     LANES,
@@ -416,25 +413,24 @@ def solve_pair(world, shared, p, is_a, touches, between, push, walls, wall, u, q
 
 
 @device
-def contact_at(shared, k):
-    """Where the numbers of a contact of the warp begin."""
-    return shared.first_contact + U(CONTACT_SIZE) * U(k)
+def contact_at(k):
+    """Where the numbers of a contact begin."""
+    return U(CONTACT_SIZE) * U(k)
 
 
 @device
 def _add_contact(shared, entry, nx, ny, demand, slide, cn, ct):
     """Append a contact to the warp's list."""
     contacts = shared.contacts
-    k = U(add_to(shared.counters, (U(CONTACTS), shared.warp), J(1)))
-    if k < U(shared.entries.size):
-        shared.entries[k] = entry
-        at = contact_at(shared, k)
-        contacts[at + U(NORMAL_X)] = nx
-        contacts[at + U(NORMAL_Y)] = ny
-        contacts[at + U(DEMAND)] = demand
-        contacts[at + U(SLIDE)] = slide
-        contacts[at + U(IMPULSE_N)] = cn
-        contacts[at + U(IMPULSE_T)] = ct
+    k = U(add_to(shared.counters, U(CONTACTS), J(1)))
+    shared.entries[k] = entry
+    at = contact_at(k)
+    contacts[at + U(NORMAL_X)] = nx
+    contacts[at + U(NORMAL_Y)] = ny
+    contacts[at + U(DEMAND)] = demand
+    contacts[at + U(SLIDE)] = slide
+    contacts[at + U(IMPULSE_N)] = cn
+    contacts[at + U(IMPULSE_T)] = ct
 
 
 @device
@@ -443,7 +439,7 @@ def _keep_contact(world, shared, entry, nx, ny, demand, slide):
     robots = shared.robots
     memory = shared.memory
     a, b = robots_of(entry)
-    q = memory_of(world, entry)
+    q = number_of(entry)
     push_x = memory[PUSH_X, q]
     push_y = memory[PUSH_Y, q]
     cn = on.greatest(nx * push_x + ny * push_y, F(0))
@@ -454,9 +450,9 @@ def _keep_contact(world, shared, entry, nx, ny, demand, slide):
         cn = first_impulse(gap, F(0.5) * now, world.limit)
         ct = F(0)
     colour = U(U(1) << place_of(entry))
-    set_bits(shared.flags, (U(CROWDED), a), colour)
-    set_bits(shared.flags, (U(CROWDED), b), colour)
-    set_bits(shared.colours, trial_of(world, a), colour)
+    shared.crowded[a] = U(1)
+    shared.crowded[b] = U(1)
+    set_bits(shared.colours, U(0), colour)
     _add_contact(shared, entry, nx, ny, demand, slide, cn, ct)
 
 
@@ -492,7 +488,7 @@ def _find_contact(world, shared, entry, windows, side, is_pair, lane):
         if touches:
             _keep_contact(world, shared, entry, gx, gy, demand, slide)
     if is_pair and is_a and not touches:
-        shared.memory[PUSH_X, memory_of(world, entry)] = UNTOUCHED
+        shared.memory[PUSH_X, number_of(entry)] = UNTOUCHED
     return touches
 
 
@@ -505,7 +501,7 @@ def find_contacts(world, shared, count, lane):
     while base < tasks:
         task = U(U(base) + lane)
         is_pair = task < tasks
-        k = shared.pairs[U(task >> U(1)) if is_pair else U(0)]
+        k = U(task >> U(1)) if is_pair else U(0)
         side = task & U(1)
         found |= _find_contact(
             world, shared, shared.close[k], shared.windows[k], side, is_pair, lane
@@ -545,100 +541,125 @@ def lean_on_walls(world, shared, t, wall, ux, uy, qx, qy):
 
 
 @device
-def _step_of(world, shared, entry):
-    """The step of a contact: its place in the order of the contacts of its trial.
+def _put_in_order(shared, count, lane):
+    """Give every contact its step; return the number of steps.
 
-    Contacts of pairs come in the order of their colours. A robot's walls come
-    with colours that are not the robot's, as far as there are any, then last.
+    A contact waits for those of its robots' contacts that have lower colours; a
+    robot's walls wait for all of its pairs.
     """
-    a, _ = robots_of(entry)
-    colour = place_of(entry)
-    colours = shared.colours[trial_of(world, a)]
-    after = U(0)
-    if colour < U(32):
-        before = U((U(1) << colour) - U(1))
-    else:
-        free = colours & ~U(shared.flags[CROWDED, a])
-        after = U(0) if free != U(0) else colour - U(32)
-        if colour > U(32) and free != U(0):  # the second wall: the second free one
-            free &= free - U(1)
-        before = U((free & (U(0) - free)) - U(1))
-    return bits_set(colours & before) + after
-
-
-@device
-def _put_in_order(world, shared, count, lane):
-    """Give every contact its step; return the number of steps."""
     entries = shared.entries
+    steps = shared.steps
+    left = shared.colours[U(0)]
+    while left != U(0):
+        colour = bits_set((left & (U(0) - left)) - U(1))
+        k = lane
+        while k < count:
+            entry = entries[k]
+            if place_of(entry) == colour:
+                a, b = robots_of(entry)
+                step = max(steps[a], steps[b])
+                steps[a] = step + U(1)
+                steps[b] = step + U(1)
+                # Out of the way of the colours to come.
+                entries[k] = pair_entry(a, b, U(32) + step, number_of(entry))
+            k = U(k + shared.lanes)
+        sync()
+        left &= left - U(1)
     k = lane
     while k < count:
         entry = entries[k]
         a, b = robots_of(entry)
-        step = _step_of(world, shared, entry)
+        step = place_of(entry) - U(32)
+        if a == b:
+            step += steps[a]
         entries[k] = pair_entry(a, b, step, number_of(entry))
-        raise_to(shared.counters, (U(STEPS), shared.warp), J(step) + J(1))
+        raise_to(shared.counters, U(STEPS), J(step) + J(1))
         k = U(k + shared.lanes)
     sync()
-    return shared.counters[STEPS, shared.warp]
+    return shared.counters[U(STEPS)]
 
 
 @device
-def _push(robots, a, b, nx, ny, cn, ct):
-    """Add the impulse (cn along the normal, ct along its left) to A and its opposite to B."""
-    x = cn * nx - ct * ny
-    y = cn * ny + ct * nx
-    robots[QX, a] += x
-    robots[QY, a] += y
-    if a != b:
-        robots[QX, b] -= x
-        robots[QY, b] -= y
+def _push(robots, own, sign, nx, ny, cn, ct):
+    """Add the impulse (cn along the normal, ct along its left) to A, or its opposite to B."""
+    robots[QX, own] += sign * (cn * nx - ct * ny)
+    robots[QY, own] += sign * (cn * ny + ct * nx)
 
 
 @device
-def _correct(world, robots, a, b, what, cn, ct):
-    """A Newton step for a contact = (normal x, y, demand, slide); returns as `corrected`."""
+def _correct(world, shared, side, what, cn, ct, mine, lane):
+    """A Newton step for a contact = (normal x, y, demand, slide), by two lanes side by side.
+
+    `side` = (robot, its commanded velocity, 1 for A and -1 for B, friction).
+    The lane beside a robot's at a wall has no robot: 0. Returns as `corrected`.
+    """
+    robots = shared.robots
+    scratch = shared.scratch
+    own, ux, uy, sign, friction = side
     nx, ny, demand, slide = what
-    limit = world.limit
-    v_n, v_t, nn, nt, tt = answer(
-        limit, robots[QX, a], robots[QY, a], robots[UX, a], robots[UY, a], nx, ny
-    )
-    if a != b:
-        b_n, b_t, b_nn, b_nt, b_tt = answer(
-            limit, robots[QX, b], robots[QY, b], robots[UX, b], robots[UY, b], nx, ny
-        )
-        v_n -= b_n
-        v_t -= b_t
-        nn += b_nn
-        nt += b_nt
-        tt += b_tt
-    friction = world.wall_friction if a == b else world.body_friction
+    v_n, v_t, nn, nt, tt = answer(world.limit, robots[QX, own], robots[QY, own], ux, uy, nx, ny)
+    used = sign * sign
+    v_n *= sign
+    v_t *= sign
+    nn *= used
+    nt *= used
+    tt *= used
+    v_n += swap(v_n, scratch, lane)
+    v_t += swap(v_t, scratch, lane)
+    nn += swap(nn, scratch, lane)
+    nt += swap(nt, scratch, lane)
+    tt += swap(tt, scratch, lane)
     wrong, new_n, new_t = corrected(demand - v_n, -slide - v_t, (nn, nt, tt), friction, cn, ct)
-    if wrong:
-        _push(robots, a, b, nx, ny, new_n - cn, new_t - ct)
-    return wrong, new_n, new_t
+    wrong = wrong and mine
+    if wrong and sign != F(0):
+        _push(robots, own, sign, nx, ny, new_n - cn, new_t - ct)
+    return wrong, (new_n if wrong else cn), (new_t if wrong else ct)
 
 
 @device
-def _load(shared, k):
-    """A contact of the warp: its word, (normal x, y, demand, slide), and its impulse."""
+def _load(world, shared, k, lane):
+    """A contact for a lane: its step, its side (see `_correct`), its numbers, and its impulse."""
     contacts = shared.contacts
-    at = contact_at(shared, k)
+    robots = shared.robots
+    entry = shared.entries[k]
+    at = contact_at(k)
+    a, b = robots_of(entry)
+    is_a = (lane & U(1)) == U(0)
+    own = a if is_a else b
+    sign = F(1) if is_a else F(-1)
+    sign = F(0) if a == b and not is_a else sign
+    friction = world.wall_friction if a == b else world.body_friction
     what = (
         contacts[at + U(NORMAL_X)],
         contacts[at + U(NORMAL_Y)],
         contacts[at + U(DEMAND)],
         contacts[at + U(SLIDE)],
     )
-    return shared.entries[k], what, contacts[at + U(IMPULSE_N)], contacts[at + U(IMPULSE_T)]
+    side = (own, robots[UX, own], robots[UY, own], sign, friction)
+    return J(place_of(entry)), side, what, contacts[at + U(IMPULSE_N)], contacts[at + U(IMPULSE_T)]
 
 
 @device
-def _remember(world, shared, entry, what, cn, ct):
+def _begin(shared, side, what, cn, ct):
+    """Push a robot by the impulse with which its contact begins."""
+    own, _, _, sign, _ = side
+    if sign != F(0):
+        _push(shared.robots, own, sign, what[0], what[1], cn, ct)
+
+
+@device
+def _remember(shared, k):
     """Keep the impulse of a contact for the next sub-step."""
+    contacts = shared.contacts
+    entry = shared.entries[k]
+    at = contact_at(k)
+    nx = contacts[at + U(NORMAL_X)]
+    ny = contacts[at + U(NORMAL_Y)]
+    cn = contacts[at + U(IMPULSE_N)]
+    ct = contacts[at + U(IMPULSE_T)]
     a, b = robots_of(entry)
     if a != b:
-        nx, ny, _, _ = what
-        q = memory_of(world, entry)
+        q = number_of(entry)
         shared.memory[PUSH_X, q] = nx * cn - ny * ct
         shared.memory[PUSH_Y, q] = ny * cn + nx * ct
     else:
@@ -651,53 +672,59 @@ def _remember(world, shared, entry, what, cn, ct):
 def solve(world, shared, lane):
     """Sweep over all contacts until they rest, and keep their impulses.
 
-    The lanes hold the first 32 contacts; any more are read from shared memory.
+    Two lanes side by side hold one of the first 16 contacts; any more are read
+    from shared memory.
     """
-    robots = shared.robots
-    count = min(U(shared.counters[CONTACTS, shared.warp]), U(shared.entries.size))
-    steps = _put_in_order(world, shared, count, lane)
-    entry, what, cn, ct = _load(shared, lane)
-    a, b = robots_of(entry)
-    turn = J(place_of(entry)) if lane < count else J(-1)
+    half = U(LANES // 2)
+    contacts = shared.contacts
+    count = U(shared.counters[U(CONTACTS)])
+    steps = _put_in_order(shared, count, lane)
+    own_k = U(lane >> U(1))
+    here = own_k < count
+    turn, side, what, cn, ct = _load(world, shared, own_k if here else U(0), lane)
+    turn = turn if here else J(-1)
     step = J(0)
     while step < steps:
         if turn == step:
-            _push(robots, a, b, what[0], what[1], cn, ct)
-        k = U(lane + U(LANES))
+            _begin(shared, side, what, cn, ct)
+        k = own_k + half
         while k < count:
-            entry_k, what_k, cn_k, ct_k = _load(shared, k)
-            if J(place_of(entry_k)) == step:
-                a_k, b_k = robots_of(entry_k)
-                _push(robots, a_k, b_k, what_k[0], what_k[1], cn_k, ct_k)
-            k = U(k + shared.lanes)
+            turn_k, side_k, what_k, cn_k, ct_k = _load(world, shared, k, lane)
+            if turn_k == step:
+                _begin(shared, side_k, what_k, cn_k, ct_k)
+            k = U(k + half)
         sync()
         step += J(1)
     passes = J(SWEEPS) * steps
     step = J(0)
     rests = J(0)  # steps in a row in which no contact was wrong
     while passes > J(0) and rests < steps:
-        found = False
-        if turn == step:
-            found, cn, ct = _correct(world, robots, a, b, what, cn, ct)
-        k = U(lane + U(LANES))
-        while k < count:
-            entry_k, what_k, cn_k, ct_k = _load(shared, k)
-            if J(place_of(entry_k)) == step:
-                a_k, b_k = robots_of(entry_k)
-                wrong, cn_k, ct_k = _correct(world, robots, a_k, b_k, what_k, cn_k, ct_k)
-                at = contact_at(shared, k)
-                shared.contacts[at + U(IMPULSE_N)] = cn_k
-                shared.contacts[at + U(IMPULSE_T)] = ct_k
+        found, cn, ct = _correct(world, shared, side, what, cn, ct, turn == step, lane)
+        base = half
+        while base < count:
+            k = base + own_k
+            turn_k, side_k, what_k, cn_k, ct_k = _load(
+                world, shared, k if k < count else U(0), lane
+            )
+            mine = k < count and turn_k == step
+            if any_lane(mine, shared.scratch, lane):
+                wrong, cn_k, ct_k = _correct(world, shared, side_k, what_k, cn_k, ct_k, mine, lane)
+                if wrong and (lane & U(1)) == U(0):
+                    at = contact_at(k)
+                    contacts[at + U(IMPULSE_N)] = cn_k
+                    contacts[at + U(IMPULSE_T)] = ct_k
                 found |= wrong
-            k = U(k + shared.lanes)
+            base = U(base + half)
         sync()
         rests = J(0) if any_lane(found, shared.scratch, lane) else rests + J(1)
         step = J(0) if step + J(1) == steps else step + J(1)
         passes -= J(1)
-    if lane < count:
-        _remember(world, shared, entry, what, cn, ct)
-    k = U(lane + U(LANES))
+    if here and (lane & U(1)) == U(0):
+        at = contact_at(own_k)
+        contacts[at + U(IMPULSE_N)] = cn
+        contacts[at + U(IMPULSE_T)] = ct
+    sync()
+    k = lane
     while k < count:
-        entry_k, what_k, cn_k, ct_k = _load(shared, k)
-        _remember(world, shared, entry_k, what_k, cn_k, ct_k)
+        _remember(shared, k)
         k = U(k + shared.lanes)

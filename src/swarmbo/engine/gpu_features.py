@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from swarmbo.engine.gpu_layout import MOVED_X, MOVED_Y, TRIAL, TURNS
-from swarmbo.engine.gpu_warp import LANES, J, U, device, on, sync
+from swarmbo.engine.gpu_warp import LANES, U, device, on, sync
 from swarmbo.engine.lanes import FEATURES
 
 D = np.float64
@@ -19,29 +18,28 @@ def feature_bytes() -> int:
 
 
 @device
-def clear_features(world, shared, sums, t):
+def clear_features(world, sums, first_trial, trials, t):
     """Set the sums of the warp's trials to 0; `sums` = trials x 12."""
     task = t
-    while task < U(LANES // world.robots * COUNT):
-        slot = U(task // U(COUNT))
-        index = shared.flags[TRIAL, shared.warp * U(LANES) + slot * U(world.robots)]
-        if index >= J(0):
-            k = U(task - slot * U(COUNT))
-            sums[U(index), k] = D(0)
-            sums[U(index), k + U(COUNT)] = D(0)
-        task = U(task + shared.lanes)
+    while task < U(trials) * U(2 * COUNT):
+        slot = U(task // U(2 * COUNT))
+        sums[U(first_trial) + slot, task - slot * U(2 * COUNT)] = D(0)
+        task = U(task + U(LANES))
 
 
 @device
-def measure(world, shared, parts, sums, x, y, heading, p, t):
+def measure(world, shared, parts, sums, first_trial, trials, pose, moved, t):
     """Add this tick's FEATURES and their squares to the sums; see lanes.py.
 
-    The poses are new, the state still holds how the robots moved. `parts` = 6 x
-    places of the block: what each robot contributes.
+    `pose` = (x, y, heading) is the new one, `moved` = (x, y, angle) how the robot
+    came there. `parts` = 6 x places of the block: what each robot contributes.
     """
+    x, y, heading = pose
+    moved_x, moved_y, angle = moved
     robots = U(world.robots)
     robot = U(t % robots)
-    alive = shared.flags[TRIAL, p] >= J(0)
+    p = shared.warp * U(LANES) + t
+    alive = t < U(trials) * robots
     parts[U(0), p] = x
     parts[U(1), p] = y
     sync()
@@ -58,13 +56,13 @@ def measure(world, shared, parts, sums, x, y, heading, p, t):
             if U(other) != robot:
                 nearest = min(nearest, distance)
     sync()
-    turned = D(shared.robots[TURNS, p])
+    turned = D(angle)
     c, s = on.cos_sin(heading - turned)
     width = D(world.width)
     height = D(world.height)
     cx = D(0.5) * width
     cy = D(0.5) * height
-    parts[U(0), p] = D(shared.robots[MOVED_X, p] * c + shared.robots[MOVED_Y, p] * s)
+    parts[U(0), p] = D(moved_x * c + moved_y * s)
     parts[U(1), p] = turned
     parts[U(2), p] = D(0.25) * (
         math.sqrt(x * x + (y - cy) * (y - cy))
@@ -79,16 +77,15 @@ def measure(world, shared, parts, sums, x, y, heading, p, t):
     per_robot = D(1 / world.robots)
     per_pair = per_robot / D(max(1, world.robots - 1))
     task = t
-    while task < U(LANES // world.robots * COUNT):
+    while task < U(trials) * U(COUNT):
         slot = U(task // U(COUNT))
         first = U(shared.warp * U(LANES) + slot * robots)
-        index = shared.flags[TRIAL, first]
-        if index >= J(0):
-            k = U(task - slot * U(COUNT))
-            value = D(0)
-            for other in range(robots):
-                value += parts[k, first + U(other)]
-            value *= per_pair if k == U(3) or k == U(5) else per_robot
-            sums[U(index), k] += value
-            sums[U(index), k + U(COUNT)] += value * value
+        k = U(task - slot * U(COUNT))
+        value = D(0)
+        for other in range(robots):
+            value += parts[k, first + U(other)]
+        value *= per_pair if k == U(3) or k == U(5) else per_robot
+        index = U(first_trial) + slot
+        sums[index, k] += value
+        sums[index, k + U(COUNT)] += value * value
         task = U(task + shared.lanes)

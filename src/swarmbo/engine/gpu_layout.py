@@ -1,55 +1,70 @@
-"""What the warps of a block keep in shared memory: rows, counters and words.
+"""Where the GPU keeps what it knows: rows of arrays, words, and the lists between its kernels.
 
-A robot's place is its lane and warp in the block; a quantity of all robots is a
-row. Pairs of robots and contacts are words: two robots and some small numbers.
+From tick to tick everything lies in global memory, a quantity of all robots as
+a row; robots are numbered trial by trial. Two kernels take turns, and in each a
+lane of a warp is a robot: `gpu_life` moves, senses, thinks and drives, and lists
+the robots that may touch something; `gpu_touch` takes these through the
+sub-steps of the tick. A place is a lane of a block, for what lies in shared memory.
 """
 
 import numpy as np
 
-from swarmbo.engine.gpu_warp import LANES, U, device
+from swarmbo.engine.gpu_warp import U, device
 
 F = np.float32
 UNTOUCHED = F(1e30)  # m/s, as the impulse of a pair that did not touch
 
-# Rows of a robot's state in shared memory.
+# Rows of a robot's state in global memory.
 (
-    X,  # m
-    Y,
-    COS,
-    SIN,
-    UX,  # m/s, commanded
+    G_COS,
+    G_SIN,
+    G_UX,  # m/s, commanded
+    G_UY,
+    G_TURN,  # rad/s, commanded
+    G_OLD_TURN,  # rad/s, of the tick before
+    G_VX,  # m/s
+    G_VY,
+    G_MOVED_X,  # m, in this tick
+    G_MOVED_Y,
+    G_WALL,  # m/s, impulse of the wall across x, along that wall, of the one across y, along it
+    STATE_ROWS,
+) = (*range(11), 14)
+
+# Bits of a robot's mark.
+CARRIES, BACKWARDS, AT_WALL = 1, 2, 4
+
+# What may touch something in this tick, by kind: trials with *crowds*, robots that may touch others
+# which may touch more (of any number of robots, of four, of three); lone pairs, one of them at a
+# wall; other lone pairs; single robots at walls.
+CROWDS, CROWDS_OF_4, CROWDS_OF_3, WALL_PAIRS, PAIRS, SINGLES, KINDS = range(7)
+# The words of an entry: a trial, or a robot; the crowd's robots as bits, or the other robot;
+# windows and the pair's number.
+FIRST, SECOND, DETAIL, WORDS = range(4)
+
+# Rows of a robot in shared memory, while it senses and drives.
+X, Y, COS, SIN, PATH_X, PATH_Y, TURNED, LIFE_ROWS = range(8)
+# ... and in the sub-steps: the first four, and
+(
+    UX,
     UY,
-    TURN,  # rad/s, commanded
-    OLD_TURN,  # rad/s, of the tick before
+    TURN,
     QX,  # m/s, velocity with the contacts' impulses but without the motor's
     QY,
-    WALL_X_N,  # m/s, impulse of the wall across x on a crowded robot, and along that wall
+    WALL_X_N,  # m/s, as in G_WALL
     WALL_X_T,
     WALL_Y_N,
     WALL_Y_T,
-    TURNS,  # rad, in this tick
-    ROBOT_ROWS,
-) = range(16)
-PATH_X, PATH_Y = QX, QY  # m, without contact, before the sub-steps
-TURNED = OLD_TURN  # rad, likewise
-MOVED_X, MOVED_Y = X, Y  # m, after the sub-steps; and QX, QY the velocity
-
-# Rows of a robot's whole numbers.
-(
-    CROWDED,  # before the sub-steps its partners, in them the colours of its contacts
-    AT_WALL,
-    TRIAL,  # number of its trial among all of the launch, or -1
-    TEAM,
-    FLAG_ROWS,
-) = range(5)
+    TOUCH_ROWS,
+) = range(4, 14)
 
 # The numbers of a contact, in the arena's frame.
 NORMAL_X, NORMAL_Y, DEMAND, SLIDE, IMPULSE_N, IMPULSE_T, CONTACT_SIZE = range(7)
 
-# What a warp counts: of its own robots the pairs near each other, those that may touch, and the
-# robots that it hands in as crowds, as lone pairs and as single ones at walls; of its crowds the
-# pairs; of the robots that it runs the contacts and their steps.
-NEAR, CLOSE, CROWDS, PAIRS, SINGLES, LINKS, CONTACTS, STEPS, COUNTERS = range(9)
+# What a warp counts, in `gpu_life`: pairs near each other, those that may touch, its entries of the
+# lists; in `gpu_touch`: pairs, contacts and their steps.
+NEAR, CLOSE, LISTED = range(3)
+LIFE_COUNTERS = LISTED + KINDS
+LINKS, CONTACTS, STEPS, TOUCH_COUNTERS = range(4)
 
 # Rows of the body's table, the edges and vertices one and a half times around.
 EDGE_X, EDGE_Y, EDGE_OFFSET, VERTEX_X, VERTEX_Y, BODY_ROWS = range(6)
@@ -80,15 +95,8 @@ def place_of(entry):
 
 @device
 def number_of(entry):
-    """The number of a pair in its warp; of a contact with a wall, 0 (across x) or 1."""
+    """The number of a pair among those of its warp; of a contact with a wall, 0 (across x) or 1."""
     return entry >> U(20)
-
-
-@device
-def memory_of(world, entry):
-    """Where a pair's memory is."""
-    room = world.robots * (world.robots - 1) // 2 * (LANES // world.robots)
-    return ((entry & U(511)) >> U(5)) * U(room) + number_of(entry)
 
 
 @device

@@ -1,0 +1,534 @@
+"""The kernel of a robot's life on the GPU: move, sense, think, drive; a lane per robot.
+
+A warp runs some trials, and needs no other warp. At the end it lists the robots
+that may touch something in the coming tick; `gpu_touch` takes these through the
+sub-steps. All others move as if they were alone.
+"""
+
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import float32, float64, int32, uint32
+
+from swarmbo.engine.cpu_physics import _DRIFT, _MARGIN
+from swarmbo.engine.gpu_features import COUNT, clear_features, feature_bytes, measure
+from swarmbo.engine.gpu_layout import (
+    AT_WALL,
+    BACKWARDS,
+    CARRIES,
+    CLOSE,
+    COS,
+    CROWDS,
+    CROWDS_OF_3,
+    CROWDS_OF_4,
+    DETAIL,
+    FIRST,
+    G_COS,
+    G_MOVED_X,
+    G_MOVED_Y,
+    G_OLD_TURN,
+    G_SIN,
+    G_TURN,
+    G_UX,
+    G_UY,
+    G_VX,
+    G_VY,
+    G_WALL,
+    KINDS,
+    LIFE_COUNTERS,
+    LIFE_ROWS,
+    LISTED,
+    NEAR,
+    PAIRS,
+    PATH_X,
+    PATH_Y,
+    PUSH_X,
+    SECOND,
+    SIN,
+    SINGLES,
+    TURNED,
+    UNTOUCHED,
+    WALL_PAIRS,
+    X,
+    Y,
+    number_of,
+    place_of,
+    robots_of,
+    trial_of,
+)
+from swarmbo.engine.gpu_senses import (
+    SENSORS,
+    UNSEEN,
+    ground_input,
+    look_at_robots,
+    near_pairs,
+    over_food,
+    proximity_input,
+)
+from swarmbo.engine.gpu_warp import (
+    LANES,
+    J,
+    U,
+    add_to,
+    bits_set,
+    cuda,
+    device,
+    inverse_root,
+    kernel,
+    meet,
+    on,
+    set_bits,
+    sync,
+)
+from swarmbo.engine.gpu_world import Constants
+from swarmbo.engine.lanes import SECTORS
+from swarmbo.world.disturbance import HEALTHY, MAD, STUCK
+
+F = np.float32
+D = np.float64
+INPUTS = 9  # of a network that are not constant
+MAX_REGISTERS = 80  # of a thread
+MARGIN = _MARGIN
+DRIFT = _DRIFT
+# Rows of whole numbers per robot, while it drives.
+PARTNERS, WALL, MATE, FLAG_ROWS = range(4)
+PARTNERED = J(-1)  # as MATE: the second of a lone pair; the first has the pair's place, from 1 on
+
+
+class Shared(NamedTuple):
+    """What the warps of a block keep in shared memory; a warp uses its own part."""
+
+    robots: Any  # LIFE_ROWS
+    flags: Any  # FLAG_ROWS
+    counters: Any
+    near: Any  # pairs within each other's sensing reach
+    close: Any  # those that may touch in this tick
+    windows: Any  # and what of them faces the other: first edge and vertex of A, of B
+    links: Any  # how many close pairs the crowd of a trial has
+    members: Any  # and its robots, as bits
+    facing: Any  # sector -> first edge and first vertex that face that way
+    warp: Any  # number of the warp in its block
+    first_pair: Any  # where the warp's part of `near` and `close` begins
+    lanes: Any  # 32; not told to the compiler, which else makes copies of loops by strides of it
+
+
+def shared_bytes(robots: int, features: bool) -> int:
+    """Shared memory of a warp, with some to spare."""
+    pairs = robots * (robots - 1) // 2 * (LANES // robots)
+    return 3500 + 12 * pairs + (feature_bytes() if features else 0)
+
+
+# --- who may touch whom ------------------------------------------------------------------------
+
+
+@device
+def _window(world, shared, own, dx, dy, turned):
+    """Which edges and vertices of a robot face the way (dx, dy), half-way through its turn."""
+    turn = F(0.5) * turned
+    c = shared.robots[COS, own] - turn * shared.robots[SIN, own]
+    s = shared.robots[SIN, own] + turn * shared.robots[COS, own]
+    way = on.sector(c * dx + s * dy, c * dy - s * dx)
+    return shared.facing[U(way * F(world.sectors / 4)) & U(world.sectors - 1)]
+
+
+@device
+def may_touch(world, shared, lane):
+    """List those of the warp's near pairs that may touch in this tick.
+
+    Rows PATH_X and PATH_Y hold the displacements without contact, row TURNED
+    the turned angles. Counts in PARTNERS the pairs of each robot; must be 0 before.
+    """
+    robots = shared.robots
+    reach = world.radius + MARGIN
+    count = U(shared.counters[NEAR, shared.warp])
+    number = lane
+    while number < count:
+        entry = shared.near[shared.first_pair + U(number)]
+        a, b = robots_of(entry)
+        dx = robots[X, b] - robots[X, a]
+        dy = robots[Y, b] - robots[Y, a]
+        mx = robots[PATH_X, b] - robots[PATH_X, a]
+        my = robots[PATH_Y, b] - robots[PATH_Y, a]
+        # Closer than the discs around the bodies, at some time on straight paths?
+        moved = mx * mx + my * my
+        limit = F(2) * reach + moved * inverse_root(on.greatest(moved, F(1e-20)))
+        if dx * dx + dy * dy < limit * limit:
+            k = shared.first_pair + U(add_to(shared.counters, (U(CLOSE), shared.warp), J(1)))
+            shared.close[k] = entry
+            dx += F(0.5) * mx
+            dy += F(0.5) * my
+            by_a = _window(world, shared, a, dx, dy, robots[TURNED, a])
+            by_b = _window(world, shared, b, -dx, -dy, robots[TURNED, b])
+            shared.windows[k] = by_a | (by_b << U(8))
+            add_to(shared.flags, (U(PARTNERS), a), J(1))
+            add_to(shared.flags, (U(PARTNERS), b), J(1))
+        number = U(number + shared.lanes)
+
+
+@device
+def sort_pairs(world, shared, first_trial, links, windows_of, lane):
+    """Mark the warp's lone pairs, and list the pairs of the crowds, by their trials."""
+    per_trial = U(world.robots * (world.robots - 1) // 2)
+    robots = U(world.robots)
+    flags = shared.flags
+    count = U(shared.counters[CLOSE, shared.warp])
+    number = lane
+    while number < count:
+        k = shared.first_pair + U(number)
+        entry = shared.close[k]
+        a, b = robots_of(entry)
+        if flags[PARTNERS, a] == J(1) and flags[PARTNERS, b] == J(1):
+            flags[MATE, a] = J(k) + J(1)
+            flags[MATE, b] = PARTNERED
+        else:
+            place = trial_of(world, a)
+            slot = place & U(31)
+            begin = slot * robots
+            at = U((first_trial + slot) * per_trial + U(add_to(shared.links, place, J(1))))
+            links[at] = (
+                ((a & U(31)) - begin)
+                | (((b & U(31)) - begin) << U(5))
+                | (place_of(entry) << U(10))
+                | ((number_of(entry) - slot * per_trial) << U(16))
+            )
+            windows_of[at] = shared.windows[k]
+        number = U(number + shared.lanes)
+
+
+@device
+def hand_in(world, shared, leads, trial, p, at, at_wall, counts, lists, lane):
+    """List what the lane is responsible for: a lone pair, a single robot, its trial's crowd."""
+    flags = shared.flags
+    per_trial = U(world.robots * (world.robots - 1) // 2)
+    kind = J(-1)
+    second = U(0)
+    detail = U(0)
+    mate = flags[MATE, p]
+    if mate > J(0):
+        k = U(mate) - U(1)
+        entry = shared.close[k]
+        _, b = robots_of(entry)
+        second = at + b - p
+        number = number_of(entry) - (trial_of(world, p) & U(31)) * per_trial
+        detail = shared.windows[k] | (number << U(16))
+        kind = J(WALL_PAIRS) if at_wall or flags[WALL, b] != J(0) else J(PAIRS)
+    elif at_wall and flags[PARTNERS, p] == J(0):
+        kind = J(SINGLES)
+    members = shared.members[trial_of(world, p)]
+    leads = leads and members != U(0)
+    size = bits_set(members)
+    crowds = U(CROWDS_OF_4) if size == U(4) else U(CROWDS)
+    crowds = U(CROWDS_OF_3) if size == U(3) else crowds
+    place = J(0)
+    crowd = J(0)
+    if kind >= J(0):
+        place = add_to(shared.counters, (U(LISTED) + U(kind), shared.warp), J(1))
+    if leads:
+        crowd = add_to(shared.counters, (U(LISTED) + crowds, shared.warp), J(1))
+    sync()
+    if lane < U(KINDS):
+        mine = shared.counters[U(LISTED) + lane, shared.warp]
+        if mine > J(0):
+            shared.counters[U(LISTED) + lane, shared.warp] = add_to(counts, lane, mine)
+    sync()
+    if kind >= J(0):
+        place += shared.counters[U(LISTED) + U(kind), shared.warp]
+        lists[U(kind), U(FIRST), U(place)] = at
+        if kind != J(SINGLES):
+            lists[U(kind), U(SECOND), U(place)] = second
+            lists[U(kind), U(DETAIL), U(place)] = detail
+    if leads:
+        crowd += shared.counters[U(LISTED) + crowds, shared.warp]
+        lists[crowds, U(FIRST), U(crowd)] = trial
+        lists[crowds, U(SECOND), U(crowd)] = members
+
+
+# --- the kernel --------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16)
+def life(world: Constants, warps: int, features: bool = False) -> Any:
+    """The kernel for these constants, in blocks of so many warps.
+
+    Warp w of all runs the trials w * packing ... of all teams' trials in a row.
+    `teams` = (scenario, genome of each robot), `tables` = (pairs, facing,
+    sensors), `scene` = (poses, keys, codes, gains, food) of the scenarios, `brain` =
+    (neurons, starts, bias, sources, weights) of the genomes, `out` = (visits,
+    items, distance, poses) and, with `features`, the sums of `lanes.FEATURES`
+    over the ticks and of their squares: trials x 12. `state`: what robots and pairs
+    keep from tick to tick, see `gpu._state`; `hidden_of` the values of the hidden
+    neurons, after even and odd ticks.
+    """
+    robots = world.robots
+    slots = LANES // robots
+    per_trial = robots * (robots - 1) // 2
+    room = max(1, per_trial * slots)
+    tick_length = F(world.dt * F(world.substeps))
+    table_room = per_trial + 1
+    places = LANES * warps
+    pair_places = room * warps
+    input_places = INPUTS * places
+    threads = U(places)
+    row_size = U(LANES)
+
+    def run(trials, packing, total, teams, tables, scene, brain, out, state, hidden_of):
+        scenario_of, genome_of = teams
+        table_of, facing_of, sensors_of = tables
+        start_poses, keys, codes_of, gains, food = scene
+        neurons_of, starts, bias, sources, weights = brain
+        visits, items_out, distance_out, poses = out[:4]
+        motion, marks, memory, link_counts, links, windows_of, lists, counts, clock = state
+        # Rows of numbers per lane: how far sensors see, inputs.
+        readings = cuda.shared.array(input_places, int32)
+        values = cuda.shared.array(input_places, float32)
+        table = cuda.shared.array(table_room, uint32)
+        sensors = cuda.shared.array((SENSORS, 4), float32)
+        if features:
+            parts = cuda.shared.array((COUNT, places), float64)
+        warp = U(cuda.threadIdx.x // U(LANES))
+        t = U(cuda.threadIdx.x % U(LANES))
+        shared = Shared(
+            cuda.shared.array((LIFE_ROWS, places), float32),
+            cuda.shared.array((FLAG_ROWS, places), int32),
+            cuda.shared.array((LIFE_COUNTERS, warps), int32),
+            cuda.shared.array(pair_places, uint32),
+            cuda.shared.array(pair_places, uint32),
+            cuda.shared.array(pair_places, uint32),
+            cuda.shared.array(places, int32),
+            cuda.shared.array(places, uint32),
+            cuda.shared.array(SECTORS, uint32),
+            warp,
+            warp * U(room),
+            U(U(cuda.blockDim.x) // U(warps)),
+        )
+        rows = shared.robots
+        flags = shared.flags
+        counters = shared.counters
+        p = U(cuda.threadIdx.x)  # the robot's place in the block
+        own = U(warp * U(INPUTS) * row_size + t)  # its first input in `values`
+        slot = U(t // U(robots))
+        robot = U(t - slot * U(robots))
+        first_trial = (J(cuda.blockIdx.x) * J(warps) + J(warp)) * J(packing)
+        index = U(first_trial + J(slot))
+        here = max(min(J(packing), J(total) - first_trial), J(0))
+        alive = J(slot) < here
+        all_pairs = J(here * J(per_trial))
+        team = U(index // U(trials)) if alive else U(0)
+        trial = U(index - team * U(trials)) if alive else U(0)
+        at = index * U(robots) + robot if alive else U(0)
+        scenario = U(scenario_of[team])
+        tick = clock[0]
+        before = U(tick & J(1))
+        after = U(1) - before
+        if p == U(0) and cuda.blockIdx.x == 0:
+            clock[1] = tick + J(1)
+        for i in range(p, U(SECTORS), threads):
+            shared.facing[i] = facing_of[i]
+        for i in range(p, U(SENSORS * 4), threads):
+            sensors[U(i // U(4)), U(i % U(4))] = sensors_of[i]
+        for i in range(p, U(per_trial), threads):
+            table[i] = table_of[i]
+        for k in range(U(SENSORS)):
+            readings[U(U(k) * row_size + own)] = UNSEEN
+        if t < U(LIFE_COUNTERS):
+            counters[t, warp] = J(0)
+        flags[PARTNERS, p] = J(0)
+        flags[MATE, p] = J(0)
+        shared.links[p] = J(0)
+        shared.members[p] = U(0)
+
+        # Move, or begin.
+        genome = U(genome_of[team, robot])
+        neurons = U(neurons_of[genome]) if alive else U(0)
+        x = D(F(0.5) * world.width)
+        y = D(F(0.5) * world.height)
+        heading = D(0)
+        vx = F(0)
+        vy = F(0)
+        old_turn = F(0)
+        moved_x = F(0)
+        moved_y = F(0)
+        turned = F(0)
+        mark = J(0)
+        if alive and tick == J(0):
+            x = start_poses[scenario, trial, robot, 0]
+            y = start_poses[scenario, trial, robot, 1]
+            heading = start_poses[scenario, trial, robot, 2]
+            items_out[index, robot] = J(0)
+            distance_out[index, robot] = D(0)
+            for k in range(U(4)):
+                motion[U(G_WALL) + U(k), at] = F(0)
+            for n in range(U(2), neurons):
+                hidden_of[after, U(n) - U(2), at] = F(0)
+            k = robot
+            while k < U(per_trial):
+                memory[U(PUSH_X), index * U(per_trial) + k] = UNTOUCHED
+                k += U(robots)
+        elif alive:
+            moved_x = motion[U(G_MOVED_X), at]
+            moved_y = motion[U(G_MOVED_Y), at]
+            vx = motion[U(G_VX), at]
+            vy = motion[U(G_VY), at]
+            old_turn = motion[U(G_TURN), at]
+            turned = world.dt * motion[U(G_OLD_TURN), at] + (tick_length - world.dt) * old_turn
+            mark = marks[at]
+            x = poses[at, U(0)] + D(moved_x)
+            y = poses[at, U(1)] + D(moved_y)
+            heading = poses[at, U(2)] + D(turned)
+            heading = heading - 2 * math.pi if heading > math.pi else heading
+            heading = heading + 2 * math.pi if heading <= -math.pi else heading
+        if alive:
+            poses[at, U(0)] = x
+            poses[at, U(1)] = y
+            poses[at, U(2)] = heading
+        here_x = F(x)
+        here_y = F(y)
+        c, s = on.cos_sin(heading)
+        rows[X, p] = here_x
+        rows[Y, p] = here_y
+        rows[COS, p] = c
+        rows[SIN, p] = s
+        meet()
+        near_pairs(world, shared, table, all_pairs, t)
+        sync()
+
+        left = F(0)
+        right = F(0)
+        if features and tick == J(0):
+            clear_features(world, out[4], first_trial, here, t)
+        if tick > J(0):
+            if features:
+                moved = (moved_x, moved_y, turned)
+                measure(world, shared, parts, out[4], first_trial, here, (x, y, heading), moved, t)
+
+            # Sense.
+            look_at_robots(world, shared, sensors, readings, counters[NEAR, warp], t, own - t)
+            key0 = keys[scenario, trial, robot, 0]
+            key1 = keys[scenario, trial, robot, 1]
+            word = on.tick_word(key0, key1, U(tick - J(1)))
+            fault = J(codes_of[scenario, robot, 0])
+            pose = (here_x, here_y, c, s)
+            sync()
+            for number in range(U(SENSORS)):
+                k = U(number)
+                place_k = U(k * row_size + own)
+                sensor = (
+                    sensors[k, U(0)],
+                    sensors[k, U(1)],
+                    sensors[k, U(2)],
+                    sensors[k, U(3)],
+                )
+                values[place_k] = proximity_input(
+                    world, sensor, k, pose, readings[place_k], word, fault
+                )
+            on_a, on_b, on_food = over_food(world, food, scenario, pose)
+            fault = J(codes_of[scenario, robot, 1])
+            values[U(U(7) * row_size + own)] = ground_input(
+                world, world.ground_points[0], 0, pose, on_a, word, fault
+            )
+            values[U(U(8) * row_size + own)] = ground_input(
+                world, world.ground_points[1], 1, pose, on_b, word, fault
+            )
+
+            # Think: all neurons read the old values of the others.
+            k = U(0)
+            for n in range(neurons):
+                total_input = bias[genome, n]
+                end = U(starts[genome, n + U(1)])
+                while k < end:
+                    row = U(sources[genome, k])
+                    if row < U(INPUTS):
+                        value = values[U(row * row_size + own)]
+                    else:
+                        value = hidden_of[before, row - U(INPUTS), at]
+                    total_input += weights[genome, k] * D(value)
+                    k += U(1)
+                value = F(on.tanh64(total_input))
+                if U(n) == U(0):
+                    left = world.max_speed * value
+                elif U(n) == U(1):
+                    right = world.max_speed * value
+                else:
+                    hidden_of[after, U(n) - U(2), at] = value
+            software = J(codes_of[scenario, robot, 2]) if alive else J(STUCK)
+            if software != J(HEALTHY):
+                speed = F(0)
+                if software == J(MAD):
+                    if on.uniform(word, on.SIGN_FLIP) < F(0.05):
+                        mark ^= J(BACKWARDS)
+                    speed = world.max_speed
+                    speed = -speed if (mark & J(BACKWARDS)) != J(0) else speed
+                left = speed
+                right = speed
+
+            # Forage, and count where the robots are.
+            if software == J(HEALTHY):
+                carries = (mark & J(CARRIES)) != J(0)
+                if carries and x < world.nest_depth:
+                    items_out[index, robot] += J(1)
+                    mark ^= J(CARRIES)
+                elif (not carries) and x > world.nest_depth and on_food:
+                    mark |= J(CARRIES)
+            if alive:
+                cx, cy = world.centre
+                dx = here_x - cx
+                dy = here_y - cy
+                distance_out[index, robot] += D(math.sqrt(dx * dx + dy * dy))
+                column = min(max(J(x * world.per_square), J(0)), J(world.squares_x - 1))
+                row_ = min(max(J(y * world.per_square), J(0)), J(world.squares_y - 1))
+                add_to(visits, (index, U(column * J(world.squares_y) + row_)), J(1))
+
+        # Drive, as if nothing were in the way.
+        left_speed = left * gains[scenario, robot, 0]
+        right_speed = right * gains[scenario, robot, 1]
+        speed = F(0.5) * (left_speed + right_speed)
+        ux = speed * c
+        uy = speed * s
+        path_x, path_y = on.free_path(vx, vy, ux, uy, world.limit, F(world.substeps), world.dt)
+        turn = (right_speed - left_speed) * world.per_wheel_base
+        rows[PATH_X, p] = path_x
+        rows[PATH_Y, p] = path_y
+        rows[TURNED, p] = world.dt * old_turn + (tick_length - world.dt) * turn
+        sync()
+        may_touch(world, shared, t)
+        sync()
+        sort_pairs(world, shared, U(first_trial), links, windows_of, t)
+        partners = flags[PARTNERS, p]
+        end_x = here_x + path_x
+        end_y = here_y + path_y
+        gap_x = on.least(on.least(here_x, end_x), world.width - on.greatest(here_x, end_x))
+        gap_y = on.least(on.least(here_y, end_y), world.height - on.greatest(here_y, end_y))
+        gap = on.least(gap_x, gap_y) - DRIFT * F(partners)
+        at_wall = alive and gap < world.radius + MARGIN
+        flags[WALL, p] = J(at_wall)
+        sync()
+        if alive:
+            motion[U(G_TURN), at] = turn
+            motion[U(G_OLD_TURN), at] = old_turn
+            mark &= J(CARRIES | BACKWARDS)
+            if at_wall:
+                mark |= J(AT_WALL)
+            if partners > J(0) and flags[MATE, p] == J(0):
+                set_bits(shared.members, trial_of(world, p), U(1) << robot)
+            marks[at] = mark
+            if at_wall or partners > J(0):
+                motion[U(G_COS), at] = c
+                motion[U(G_SIN), at] = s
+                motion[U(G_UX), at] = ux
+                motion[U(G_UY), at] = uy
+                motion[U(G_VX), at] = vx
+                motion[U(G_VY), at] = vy
+            else:
+                motion[U(G_MOVED_X), at] = path_x
+                motion[U(G_MOVED_Y), at] = path_y
+                motion[U(G_VX), at] = ux
+                motion[U(G_VY), at] = uy
+        sync()
+        leads = alive and robot == U(0)
+        if leads:
+            link_counts[index] = shared.links[trial_of(world, p)]
+        hand_in(world, shared, leads, index, p, at, at_wall, counts[after], lists, t)
+
+    return kernel(run, MAX_REGISTERS)

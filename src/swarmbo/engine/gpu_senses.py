@@ -1,0 +1,148 @@
+"""What the robots sense, on the GPU: a lane per robot, or per sensor that may see another one."""
+
+import numpy as np
+
+from swarmbo.engine.cpu_senses import _MAX, _MIN, _RANDOM
+from swarmbo.engine.gpu_layout import COS, NEAR, SIN, X, Y, pair_entry, robots_of
+from swarmbo.engine.gpu_warp import LANES, J, U, add_to, device, lower_to, on
+
+F = np.float32
+MIN, MAX, RANDOM = J(_MIN), J(_MAX), J(_RANDOM)
+SENSORS = 7
+UNSEEN = J(2**31 - 1)
+PER_METRE = F(2.0**30)  # of distances as integers
+
+
+@device
+def near_pairs(world, shared, table, pairs, t):
+    """List the pairs within each other's sensing reach."""
+    per_trial = world.robots * (world.robots - 1) // 2
+    reach2 = world.sense_reach * world.sense_reach
+    robots = shared.robots
+    q = t
+    while q < U(pairs):
+        slot = U(q // U(per_trial))
+        begin = shared.warp * U(LANES) + slot * U(world.robots)
+        code = table[q - slot * U(per_trial)]
+        a = begin + (code & U(31))
+        b = begin + ((code >> U(5)) & U(31))
+        dx = robots[X, b] - robots[X, a]
+        dy = robots[Y, b] - robots[Y, a]
+        if dx * dx + dy * dy < reach2:
+            k = U(add_to(shared.counters, (U(NEAR), shared.warp), J(1)))
+            shared.near[shared.first_pair + k] = pair_entry(a, b, code >> U(10), q)
+        q = U(q + shared.lanes)
+
+
+@device
+def look_at_robots(world, shared, sensors, readings, count, t, first):
+    """Distance of proximity sensors to other robots, a lane per pair, viewer and sensor."""
+    robots = shared.robots
+    task = t
+    while task < U(count * J(14)):
+        number = U(U(task) // U(14))
+        rest = U(U(task) - number * U(14))
+        a, b = robots_of(shared.near[shared.first_pair + number])
+        swaps = rest >= U(7)
+        i = b if swaps else a
+        j = a if swaps else b
+        k = rest - U(7) if swaps else rest
+        dx = robots[X, i] - robots[X, j]
+        dy = robots[Y, i] - robots[Y, j]
+        ci = robots[COS, i]
+        si = robots[SIN, i]
+        cj = robots[COS, j]
+        sj = robots[SIN, j]
+        c = ci * cj + si * sj
+        s = si * cj - ci * sj
+        sx = sensors[k, U(0)]
+        sy = sensors[k, U(1)]
+        sc = sensors[k, U(2)]
+        ss = sensors[k, U(3)]
+        distance = on.ray_to_body(
+            world.edges,
+            cj * dx + sj * dy + c * sx - s * sy,
+            cj * dy - sj * dx + s * sx + c * sy,
+            c * sc - s * ss,
+            s * sc + c * ss,
+        )
+        if distance <= world.proximity[0]:
+            lower_to(readings, first + k * U(LANES) + (i & U(31)), J(distance * PER_METRE))
+        task = U(task + shared.lanes)
+
+
+@device
+def proximity_input(world, sensor, k, pose, seen, word, fault):
+    """The network's input of one proximity sensor at the robot's pose."""
+    sx, sy, sc, ss = sensor
+    x, y, c, s = pose
+    reach, linear, quadratic, noise = world.proximity
+    distance = on.ray_to_walls(
+        x + c * sx - s * sy,
+        y + s * sx + c * sy,
+        c * sc - s * ss,
+        s * sc + c * ss,
+        world.width,
+        world.height,
+    )
+    if seen != UNSEEN:
+        distance = on.least(distance, F(seen) * F(1 / PER_METRE))
+    value = on.proximity_value(distance, reach, linear, quadratic)
+    value += noise * (F(2) * on.uniform(word, on.PROXIMITY_NOISE + k) - F(1))
+    result = F(1) - F(2) * on.clamp(value, F(0), F(1))
+    if k < world.front_sensors and fault != J(0):
+        if fault == MIN:
+            result = F(1)
+        elif fault == MAX:
+            result = F(-1)
+        elif fault == RANDOM:
+            result = F(1) - F(2) * on.uniform(word, on.PROXIMITY_FAULT + k)
+    return result
+
+
+@device
+def over_food(world, food, scenario, pose):
+    """Whether the first ground sensor, the second one, and the robot's centre are over food.
+
+    `food` = scenarios x discs x (x, y, radius^2, radius^2 of the disc in which the
+    centre is if any of the three is over the food).
+    """
+    x, y, c, s = pose
+    ax, ay = world.ground_points[0]
+    bx, by = world.ground_points[1]
+    on_a = False
+    on_b = False
+    on_food = False
+    for k in range(U(food.shape[1])):
+        fx = x - food[scenario, k, 0]
+        fy = y - food[scenario, k, 1]
+        distance2 = fx * fx + fy * fy
+        if distance2 < food[scenario, k, 3]:
+            r2 = food[scenario, k, 2]
+            px = fx + c * ax - s * ay
+            py = fy + s * ax + c * ay
+            on_a |= px * px + py * py < r2
+            px = fx + c * bx - s * by
+            py = fy + s * bx + c * by
+            on_b |= px * px + py * py < r2
+            on_food |= distance2 < r2
+    return on_a, on_b, on_food
+
+
+@device
+def ground_input(world, point, k, pose, is_food, word, fault):
+    """The network's input of one ground sensor."""
+    nest, food, floor = world.greys
+    sx, sy = point
+    x, _, c, s = pose
+    grey = food if is_food else floor
+    grey = nest if x + c * sx - s * sy < F(world.nest_depth) else grey
+    grey += world.ground_noise * (F(2) * on.uniform(word, on.GROUND_NOISE + k) - F(1))
+    if fault != J(0):
+        if fault == MIN:
+            grey = F(0)
+        elif fault == MAX:
+            grey = F(255)
+        elif fault == RANDOM:
+            grey = F(255) * on.uniform(word, on.GROUND_FAULT + k)
+    return on.clamp(grey * F(2 / 255) - F(1), F(-1), F(1))
