@@ -20,8 +20,8 @@ from swarmbo.world.scenario import Scenario
 TEAMS = (8192, 2500, 1000, 500)
 REPEATS = 5
 PACKINGS = (1, 2, 3, 4, 5)  # trials in a warp
-WARPS = (1, 2, 4)  # in a block
-CROWDS = (8, 16, 32, 24)  # robots whose contacts a warp solves at a time
+TOGETHER = (1, 2, 3, 4, 5)  # maps' generations of 500 in one launch
+RESIDENT = (8, 16, 32)  # warps per multiprocessor that look after contacts
 
 
 def difference(a: Rollout, b: Rollout) -> str:
@@ -106,17 +106,18 @@ def host_time(scenario: Scenario, teams: int) -> float:
 
 
 def describe(scenario: Scenario) -> None:
-    """Registers and memory of the kernel."""
-    from swarmbo.engine import gpu_kernels
+    """Registers and memory of the kernels."""
+    from swarmbo.engine.gpu_life import life
+    from swarmbo.engine.gpu_touch import touch
 
-    kernel = gpu_kernels.simulation(gpu._scene(scenario).constants, gpu.WARPS)
-    (compiled,) = kernel.overloads.values()
-    shared = compiled.shared_mem_per_block // gpu.WARPS
-    print(
-        f"registers {compiled.regs_per_thread}, "
-        f"local memory {compiled.local_mem_per_thread} bytes per thread, "
-        f"shared memory {shared} bytes per warp and 128 per neuron"
-    )
+    constants = gpu._scene(scenario).constants
+    for name, kernel in (("life", life(constants, gpu.WARPS, False)), ("touch", touch(constants))):
+        (compiled,) = kernel.overloads.values()
+        print(
+            f"{name}: registers {compiled.regs_per_thread}, "
+            f"local memory {compiled.local_mem_per_thread} bytes per thread, "
+            f"shared memory {compiled.shared_mem_per_block} bytes per block"
+        )
 
 
 def main() -> None:
@@ -134,14 +135,12 @@ def main() -> None:
         for packing in PACKINGS:
             rate = measure(scenario, teams, packing)
             print(f"{teams:5} teams, {packing} trials per warp: {rate:.3e}", flush=True)
-    for gpu.WARPS in WARPS:
+    for maps in TOGETHER:
+        seconds = robot_ticks(scenario, 500 * maps) / measure(scenario, 500 * maps)
+        print(f"{maps} x 500 teams: {1e3 * seconds / maps:.1f} ms for each 500", flush=True)
+    for gpu.RESIDENT in RESIDENT:
         rates = [measure(scenario, teams) for teams in TEAMS]
-        print(
-            f"{gpu.WARPS} warps per block:", " ".join(f"{rate:.3e}" for rate in rates), flush=True
-        )
-    for gpu.CROWD in CROWDS:
-        rates = [measure(scenario, teams) for teams in TEAMS]
-        print(f"crowds of {gpu.CROWD}:", " ".join(f"{rate:.3e}" for rate in rates), flush=True)
+        print(f"{gpu.RESIDENT} warps for contacts:", " ".join(f"{rate:.3e}" for rate in rates))
     print(f"host: {1e3 * host_time(scenario, 2500):.2f} ms per launch of 2500 teams")
 
 

@@ -48,6 +48,10 @@ def test_foraging_scores_match_argos() -> None:
     assert_met(fidelity.foraging(rollout))
 
 
+def test_items_are_unbiased_where_the_controllers_were_not_selected() -> None:
+    assert_met(fidelity.not_selected(rollout))
+
+
 @pytest.mark.parametrize("name", fidelity.fault_names())
 def test_items_under_fault_match_argos(name: str) -> None:
     assert_met(fidelity.under_fault(name, rollout))

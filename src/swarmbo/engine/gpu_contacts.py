@@ -70,7 +70,7 @@ F = np.float32
 FAR = on.FAR
 # Looser than on the CPU, as sweeps cost more here. With these numbers the CPU holds every row of
 # `python -m tests.fidelity` too, contacts of robots with medians of 0.13 mm or less.
-SWEEPS = 3  # over the contacts, at the most
+SWEEPS = 2  # over the contacts of crowds and pairs, at the most
 SETTLED = F(5e-4)  # m/s, error of a contact's velocity that may remain
 
 
