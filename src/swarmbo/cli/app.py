@@ -8,7 +8,9 @@ from swarmbo import __version__
 from swarmbo.cli.bench import bench
 from swarmbo.cli.evolve import evolve
 from swarmbo.cli.map import app as map_app
+from swarmbo.cli.play import play
 from swarmbo.cli.recover import recover
+from swarmbo.cli.replay import replay
 from swarmbo.cli.simulate import simulate
 from swarmbo.cli.study import app as study_app
 
@@ -22,6 +24,8 @@ app.command(no_args_is_help=True)(simulate)
 app.command()(evolve)
 app.add_typer(map_app, name="map")
 app.command()(recover)
+app.command(no_args_is_help=True)(replay)
+app.command()(play)
 app.add_typer(study_app, name="study")
 app.command()(bench)
 

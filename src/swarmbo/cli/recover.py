@@ -19,6 +19,7 @@ from swarmbo.cli.simulate import open_device
 from swarmbo.cli.terminal import counted, errors
 from swarmbo.errors import InputError, naming, short
 from swarmbo.evolution.behaviour_map import load_map
+from swarmbo.files import check_writable
 from swarmbo.study.conditions import CONDITION_KINDS, DEMONSTRATION
 from swarmbo.world.scenario import TRIALS
 
@@ -76,6 +77,13 @@ def recover(
         Path | None,
         typer.Option(metavar="DIR", help="A folder to write: recovery.json and two figures."),
     ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A replay to write, for others to open: .html, .gif, .mp4 or .png.",
+        ),
+    ] = None,
     threads: Annotated[
         int | None,
         typer.Option(
@@ -107,6 +115,7 @@ def recover(
     For example:
     swarmbo recover
     swarmbo recover --disturbance actuator:2 --learner smbo --out recovery
+    swarmbo recover --disturbance ground:3 --replay replay.html
     swarmbo recover --map mine.map --disturbance broken.json --json
     swarmbo recover --option loss=0.4 --continuous
     """
@@ -127,6 +136,8 @@ def recover(
     run = kind(case, learner, evaluations=evaluations, seed=seed, options=options)
     if out is not None:
         check_folder(out)
+    if replay is not None:
+        check_replay(replay, out)
     assert loaded.genomes is not None
     team = [loaded.genomes.controller(case.prior_best)] * case.scenario.robots
     chosen = open_device(device, case.scenario, team)
@@ -144,11 +155,45 @@ def recover(
         recovery.save(out)
     if as_json:
         print(json.dumps(recovery.to_json(), allow_nan=False), flush=True)
-        return
-    print_end(screen, recovery)
-    if out is not None:
+    else:
+        print_end(screen, recovery)
+    if out is not None and not as_json:
         screen.print(f"{escape(str(out))}: recovery.json, curve.png, map.png", soft_wrap=True)
+    if replay is not None:
+        write_replay(recovery, replay, screen)
+    if as_json:
+        return
     screen.print(f"{perf_counter() - started:.1f} s on the {recovery.device.upper()}.")
+
+
+def check_replay(path: Path, out: Path | None) -> None:
+    """InputError when a replay cannot be written there; the folder `out` is made before it."""
+    from swarmbo.study.recovery import REPLAYS
+    from swarmbo.view.replay import replay_kind
+
+    replay_kind(path)
+    if out is not None and path.resolve() == out.resolve():
+        raise InputError(f"{path}: is the folder of --out too; name a file for --replay")
+    if out is not None and path.resolve().parent == out.resolve():
+        if path.name not in REPLAYS:
+            raise InputError(
+                f"{path}: a folder of a recovery holds only {', '.join(REPLAYS)} beside it; "
+                "choose one of these names, or another folder"
+            )
+        if not out.exists():
+            return
+    check_writable(path)
+
+
+def write_replay(recovery: "Recovery", path: Path, screen: Console) -> None:
+    """Write the replay of a recovery and say so."""
+    from swarmbo.cli.replay import recording, write
+    from swarmbo.view.footage import film
+
+    report = json.loads(json.dumps(recovery.to_json()))
+    with recording() as progress:
+        footage = film(report, recovery.behaviour_map, progress=progress)
+        write(footage, path, screen)
 
 
 def read_options(given: Sequence[str]) -> dict[str, Any]:

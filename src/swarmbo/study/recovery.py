@@ -5,7 +5,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ REPORT = "recovery.json"
 CURVE = "curve.png"
 TRIED = "map.png"
 FILES = (REPORT, CURVE, TRIED)  # that a folder of a recovery holds
+REPLAYS = tuple(f"replay.{kind}" for kind in ("html", "gif", "mp4", "png"))  # and may hold
 
 
 class Watcher:
@@ -200,7 +202,7 @@ class Recovery:
 
 def check_folder(folder: str | os.PathLike[str]) -> None:
     """InputError when a recovery cannot be written into a folder; call it before the work."""
-    files.check_folder(folder, FILES, "which is no file of a recovery")
+    files.check_folder(folder, FILES + REPLAYS, "which is no file of a recovery")
 
 
 def checksum(behaviour_map: BehaviourMap) -> str:
@@ -322,24 +324,33 @@ def replay(
     """
     is_read = isinstance(report, Mapping)
     found: Any = report if isinstance(report, Mapping) else read_json(report)
-    with naming("the report" if is_read else report):
-        try:
-            return _replay(dict(found), behaviour_map, threads)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                "is not a complete recovery; use a file that swarmbo recover wrote"
-            ) from None
+    with naming("the report" if is_read else report), complete_report():
+        return _replay(dict(found), behaviour_map, threads)
 
 
-def _replay(
-    report: dict[str, Any], behaviour_map: BehaviourMap | None, threads: int | None
-) -> dict[str, Any]:
+@contextmanager
+def complete_report() -> Iterator[None]:
+    """InputError when the block fails because a report is not what `swarmbo recover` writes."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            "is not a complete recovery; use a file that swarmbo recover wrote"
+        ) from None
+
+
+def case_of(report: Mapping[str, Any], behaviour_map: BehaviourMap | None = None) -> Case:
+    """The case of a recovery.json that was read, with the map that it names or the one given.
+
+    InputError when the map is another one, or the report names rows that it does not have.
+    """
     behaviour_map = load_map(report["map"]) if behaviour_map is None else behaviour_map
     if checksum(behaviour_map) != report["map_checksum"]:
         raise InputError(f"was made with another map than {report['map']}; give that one")
-    case = Case(
+    _check_rows(report, behaviour_map.filled_cells)
+    return Case(
         behaviour_map=behaviour_map,
         scenario=Scenario.draw(
             seed=report["replicate"],
@@ -351,7 +362,12 @@ def _replay(
         ),
         replicate=report["replicate"],
     )
-    _check_rows(report, behaviour_map.filled_cells)
+
+
+def _replay(
+    report: dict[str, Any], behaviour_map: BehaviourMap | None, threads: int | None
+) -> dict[str, Any]:
+    case = case_of(report, behaviour_map)
     evaluator = Evaluator(threads=threads, device=report["device"], robots=report["robots"])
     (found,) = references([case], evaluator)
     done = [dict(entry) for entry in report["evaluations"]]
@@ -361,7 +377,7 @@ def _replay(
     composed = None
     if report["composed"] is not None:
         scenario = case.with_noise("composed", report["seed"])
-        request = Request(behaviour_map, scenario, tuple(report["team"]))
+        request = Request(case.behaviour_map, scenario, tuple(report["team"]))
         composed = per_robot(evaluator.items([request])[0])
     again = report | {
         "groups": list(case.groups),
@@ -381,7 +397,7 @@ def _replay(
     return again
 
 
-def _check_rows(report: dict[str, Any], rows: int) -> None:
+def _check_rows(report: Mapping[str, Any], rows: int) -> None:
     """InputError when a report names controllers that the map does not have."""
     for entry in [
         report["team"],

@@ -1,0 +1,61 @@
+"""Where the server of `swarmbo play` listens, and by which names it is called."""
+
+import ipaddress
+import socket
+
+from swarmbo.errors import InputError
+
+
+def host_name(host: str) -> str | None:
+    """The name in a Host header, without the port; None when it is none."""
+    name, colon, port = host.lower().rpartition(":")
+    if not colon or host.endswith("]"):
+        name, port = host.lower(), "0"
+    if not (port.isascii() and port.isdigit()):
+        return None
+    return name[1:-1] if name.startswith("[") and name.endswith("]") else name
+
+
+def is_address(name: str) -> bool:
+    """Whether a name is an IP address, which no stranger's domain is."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a host."""
+    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; InputError when there cannot be one."""
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        found = socket.socket(family, kind, protocol)
+        try:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(where)
+            found.listen(128)
+        except BaseException:
+            found.close()
+            raise
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(
+            f"cannot listen at {host}, port {port} ({reason.lower()}); "
+            "give another --host or --port, 0 for a free port"
+        ) from None
+    return found
+
+
+def address_of(listening: socket.socket) -> str:
+    """The page's address."""
+    host, port, *_ = listening.getsockname()
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
