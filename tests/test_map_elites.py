@@ -34,7 +34,7 @@ from swarmbo.engine import gpu
 from swarmbo.evolution import map_elites
 from swarmbo.evolution.archive import Archive
 from swarmbo.evolution.emitter import VECTOR, choose_parents, pack, parameters, unpack
-from swarmbo.evolution.map_elites import generations, uninterrupted
+from swarmbo.evolution.map_elites import generations, listening, uninterrupted
 from swarmbo.evolution.tessellation import k_means, nearest_centroids, uniform_centroids
 
 INITIAL = 40
@@ -513,6 +513,21 @@ def test_ctrl_c_waits_for_the_end_of_the_block() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupt()
     assert len(steps) == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_that_a_finaliser_drops_is_raised_again() -> None:
+    class Finalised:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            sum(range(10))  # Python hears it here
+
+    with listening() as check:
+        check()
+        Finalised()
+        with pytest.raises(KeyboardInterrupt):
+            check()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_ctrl_c_that_is_ignored_stays_ignored() -> None:

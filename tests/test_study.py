@@ -491,6 +491,7 @@ def test_status_counts_the_runs_of_the_whole_study(
     assert "nobody is at work on it" in outcome.stdout
     state = json.loads(swarmbo(capsys, "study", "status", "out", "--json").stdout)
     assert (state["runs"], state["done"], state["at_work"]) == (RUNS, 2, False)
+    assert state["references"] >= 1
     cells = {(c["table"], c["disturbance"], c["learner"]): c for c in state["cells"]}
     assert cells["1", "proximity", "random"]["done"] == 1
     assert cells["1", "proximity", "random"]["runs"] == 4

@@ -180,7 +180,7 @@ def run(
     from swarmbo.evolution.behaviour_map import BehaviourMap
     from swarmbo.evolution.checkpoint import SHARE, Keeper, resumed
     from swarmbo.evolution.emitter import initial_genomes
-    from swarmbo.evolution.map_elites import Evolution, generations
+    from swarmbo.evolution.map_elites import Evolution, generations, listening
 
     begun = [resumed(*pair) if resume else None for pair in zip(plans, outs, strict=True)]
     unfinished = sum(not isinstance(entry, BehaviourMap) for entry in begun)
@@ -202,9 +202,11 @@ def run(
     try:
         for keeper in keepers.values():
             keeper.finish_if_done()
-        with progress_bars({keeper.evolution: keeper.path for keeper in keepers.values()}) as done:
+        bars = progress_bars({keeper.evolution: keeper.path for keeper in keepers.values()})
+        with bars as done, listening() as check_interrupt:
             for evolution in generations(list(keepers), threads=threads, progress=done):
                 keepers[evolution].after_generation()
+                check_interrupt()
     except KeyboardInterrupt:
         for keeper in keepers.values():
             keeper.save()

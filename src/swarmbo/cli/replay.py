@@ -60,7 +60,7 @@ def replay(
 
     Trials before the fault, right after it and after recovery side by side, and in
     step with them the performance, the map and what the learner expected. The page
-    works from a disk without a network. Files are smaller than 5 MB.
+    works from a disk without a network. Pages and GIFs are smaller than 5 MB.
 
     \b
     For example:

@@ -159,6 +159,7 @@ def status(
         definition = stored_definition(connection)
         found = finished_runs(connection)
         (seconds,) = connection.execute("SELECT total(seconds) FROM sessions").fetchone()
+        (compared,) = connection.execute("SELECT count(*) FROM conditions").fetchone()
     working = at_work(folder)
     cells = Cells(definition, list(definition.runs))
     cells.add(found)
@@ -168,6 +169,7 @@ def status(
             "at_work": working,
             "runs": len(definition.runs),
             "done": len(found),
+            "references": compared,
             "seconds": seconds,
             "cells": cells.to_json(),
         }
@@ -177,6 +179,7 @@ def status(
     screen.print(cells.table())
     screen.print(
         f"{escape(definition.name)}: {len(found):,} of {len(definition.runs):,} runs are done, "
+        f"and fault injection and exhaustive search on {compared:,} conditions, "
         f"after {spoken(seconds)} of work; "
         + ("a process is at work on it." if working else "nobody is at work on it."),
         soft_wrap=True,

@@ -251,8 +251,14 @@ class _Desk:
         self.stream = cuda.stream()
         self._host: dict[str, Any] = {}
         self._device: dict[str, Any] = {}
+        self._most: dict[str, int] = {}
         # Launches that were recorded: their keys, themselves (so that their memory stays theirs).
         self._graph: tuple[list[Any], list[_Launch], Graph] | None = None
+
+    def most(self, name: str, value: int) -> int:
+        """The largest of the values so far: room that grows need not be found anew each time."""
+        self._most[name] = max(value, self._most.get(name, 0))
+        return self._most[name]
 
     def host(self, name: str, shape: tuple[int, ...], kind: type) -> Any:
         """Page-locked memory of the host, from which and to which copies run by themselves."""
@@ -559,10 +565,8 @@ def _send_genomes(desk: _Desk, jobs: list[Job]) -> tuple[tuple[Any, ...], int, d
     count = sum(len(batch.hidden) for batch in batches)
     hidden = max(1, *(int(batch.hidden.max(initial=0)) for batch in batches))
     longest = max(1, *(int(batch.count.max(initial=0)) for batch in batches))
-    longest = -(-longest // ROUND) * ROUND
-    neurons = 2 + -(-hidden // 8) * 8
-    if neurons > gpu_ends.MAX_NEURONS:
-        neurons = gpu_ends.MAX_NEURONS
+    longest = desk.most("connections", -(-longest // ROUND) * ROUND)
+    neurons = desk.most("neurons", min(2 + -(-hidden // 8) * 8, gpu_ends.MAX_NEURONS))
     parts = {
         "hidden": ((count,), np.int32),
         "count": ((count,), np.int32),

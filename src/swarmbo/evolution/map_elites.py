@@ -324,6 +324,30 @@ def uninterrupted() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
 
+@contextmanager
+def listening() -> Iterator[Callable[[], None]]:
+    """Hear Ctrl-C also where Python drops it, in finalisers; the function raises it again."""
+    before = signal.getsignal(signal.SIGINT)
+    if current_thread() is not main_thread() or not callable(before):
+        yield lambda: None  # signals are not ours, or ignored
+        return
+    heard: list[int] = []
+
+    def hear(number: int, frame: Any) -> None:
+        heard.append(number)
+        before(number, frame)
+
+    def raise_again() -> None:
+        if heard:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, hear)
+    try:
+        yield raise_again
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 # --- running -----------------------------------------------------------------------------------
 
 

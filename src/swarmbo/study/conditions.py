@@ -18,7 +18,7 @@ from swarmbo.world.disturbance import (
     load_disturbances,
 )
 
-DEMONSTRATION = ("paper-1", "proximity:19", "smbo-dec")  # much is lost, and much won back
+DEMONSTRATION = ("paper-1", "proximity:12", "smbo-dec")  # much is lost, and much won back
 DRAWS = 20  # fault draws per replicate
 CONDITION_KINDS = (
     "proximity",

@@ -26,7 +26,7 @@ MAX_GIF = 5_000_000  # bytes
 GIF_TRIES = ((960, 12.5), (880, 10.0), (800, 10.0), (720, 8.0), (640, 6.25), (480, 5.0))
 GIF_SECONDS = (11.0, 11.0)  # learning, and after it
 VIDEO_SECONDS = (24.0, 24.0)
-VIDEO_RATE = 25  # frames per second
+VIDEO_RATE = 20  # frames per second
 PICTURE_WIDTH = 1920
 PICTURE_MOMENT = 0.55  # share of the trial
 TRAIL = 8.0  # seconds of a robot's path behind it, in a film
@@ -90,8 +90,8 @@ def _gif_colours(colours: dict[str, str]) -> Image.Image:
     It has the colours of the scheme, the map's ramp, and what lies between inks
     and grounds: edges and trails.
     """
-    inks = ("ink", "quiet", "healthy", "faulty", "lost", "item", "foodLine", "wall")
-    inks += ("before", "fault", "best")
+    robots = ("healthy", "faulty", "lost", "item")
+    inks = (*robots, "ink", "quiet", "foodLine", "wall", "before", "fault", "best")
     found = [_rgb(colour) for colour in colours.values()]
     found += _ramp("performance", np.linspace(0, 1, 33))
     for ground in ("page", "floor", "food", "nest"):
@@ -116,7 +116,7 @@ def _with_av(path: Path, frames: Iterator[Image.Image], size: tuple[int, int]) -
         stream = container.add_stream("libx264", rate=VIDEO_RATE)
         stream.width, stream.height = size
         stream.pix_fmt = "yuv420p"
-        stream.options = {"crf": "21", "preset": "medium", "movflags": "+faststart"}
+        stream.options = {"crf": "21", "preset": "veryfast", "movflags": "+faststart"}
         for frame in frames:
             image: Any = av.VideoFrame.from_ndarray(np.asarray(frame), format="rgb24")
             container.mux(stream.encode(image))
@@ -128,7 +128,18 @@ def _with_av(path: Path, frames: Iterator[Image.Image], size: tuple[int, int]) -
 def _with_ffmpeg(path: Path, frames: Iterator[Image.Image], size: tuple[int, int]) -> int:
     command = ["ffmpeg", "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24"]
     command += ["-s", f"{size[0]}x{size[1]}", "-r", str(VIDEO_RATE), "-i", "-"]
-    command += ["-c:v", "libx264", "-crf", "21", "-pix_fmt", "yuv420p", "-movflags", "+faststart"]
+    command += [
+        "-c:v",
+        "libx264",
+        "-preset",
+        "veryfast",
+        "-crf",
+        "21",
+        "-pix_fmt",
+        "yuv420p",
+        "-movflags",
+        "+faststart",
+    ]
     process = subprocess.Popen([*command, "-f", "mp4", str(path)], stdin=subprocess.PIPE)
     assert process.stdin is not None
     count = 0
