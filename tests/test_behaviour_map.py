@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from swarmbo import Controller, InputError
 from swarmbo.controller.genomes import Genomes
 from swarmbo.evolution import behaviour_map as module
+from swarmbo.evolution import map_file
 from swarmbo.evolution.behaviour_map import BehaviourMap, Log, bundled_maps, load_map
 
 MADE = {
@@ -381,9 +382,9 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "text": (b"hello", "is not a map"),
     "pickle": (pickle.dumps(Path("a")), "is not a map"),
     "another version": (b"swarmbo map 2\n", "another version of the format"),
-    "magic only": (module.MAGIC, "is damaged"),
-    "checksum only": (sealed(module.MAGIC), "no line of JSON"),
-    "long header": (sealed(module.MAGIC + b" " * 2**20 + b" \n"), "no line of JSON"),
+    "magic only": (map_file.MAGIC, "is damaged"),
+    "checksum only": (sealed(map_file.MAGIC), "no line of JSON"),
+    "long header": (sealed(map_file.MAGIC + b" " * 2**20 + b" \n"), "no line of JSON"),
     "no JSON": (forged(header=b"{"), "not JSON"),
     "not text": (forged(header=b"\xff\xfe\x00"), "not JSON"),
     "deep": (forged(header=b"[" * 10**6), "not JSON"),
@@ -482,7 +483,7 @@ def test_bomb_does_not_explode(claimed: int) -> None:
 
 def test_file_larger_than_any_map_is_not_read_whole(tmp_path: Path) -> None:
     with (tmp_path / "large.map").open("wb") as file:
-        file.write(module.MAGIC)
+        file.write(map_file.MAGIC)
         file.truncate(2**40)
     with pytest.raises(InputError, match=r"large\.map: is larger than any map"):
         BehaviourMap.load(tmp_path / "large.map")
@@ -525,7 +526,7 @@ def load_or_refuse(data: bytes) -> None:
 @given(data=st.binary(max_size=200))
 def test_random_bytes_never_do_harm(data: bytes) -> None:
     load_or_refuse(data)
-    load_or_refuse(sealed(module.MAGIC + data))
+    load_or_refuse(sealed(map_file.MAGIC + data))
     load_or_refuse(forged(header=data.replace(b"\n", b" ")))
     load_or_refuse(forged(packed=lambda _: data))
 

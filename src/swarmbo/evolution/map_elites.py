@@ -16,7 +16,7 @@ from swarmbo.controller.genomes import Genomes
 from swarmbo.engine.rollout import Rollout, choose_device, rollout
 from swarmbo.errors import InputError, is_integer, short
 from swarmbo.evolution.archive import EVOLVED, make_archive, objective
-from swarmbo.evolution.behaviour_map import LOG_ROWS, BehaviourMap, Log
+from swarmbo.evolution.behaviour_map import BehaviourMap, Log
 from swarmbo.evolution.descriptor import hbd, sdbc
 from swarmbo.evolution.emitter import (
     BATCH,
@@ -25,6 +25,7 @@ from swarmbo.evolution.emitter import (
     initial_genomes,
     make_children,
 )
+from swarmbo.evolution.map_file import LOG_ROWS
 from swarmbo.world.arena import FORAGING
 from swarmbo.world.scenario import TRIALS, Scenario
 
