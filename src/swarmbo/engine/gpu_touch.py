@@ -13,14 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import float32, int32, uint32
 
-from swarmbo.engine.gpu_contacts import (
-    contact,
-    find_contacts,
-    lean_on_walls,
-    meet_walls,
-    solve,
-    solve_pair,
-)
+from swarmbo.engine.gpu_contacts import contact, meet_walls, solve_pair
+from swarmbo.engine.gpu_crowds import find_contacts, lean_on_walls, solve
 from swarmbo.engine.gpu_layout import (
     AROUND,
     AT_WALL,
