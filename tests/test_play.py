@@ -29,7 +29,7 @@ from swarmbo.study import runner
 from swarmbo.study.runner import Case, Evaluator, adapt, compose, per_robot
 from swarmbo.view.play import messages, protocol
 from swarmbo.view.play.faults import Faults
-from swarmbo.view.play.hosts import host_name, is_loopback
+from swarmbo.view.play.hosts import host_name, is_address, is_loopback
 from swarmbo.view.play.protocol import (
     Break,
     Condition,
@@ -676,6 +676,21 @@ def test_flood_and_giant_close_the_page_that_sends_them_only(server: tuple[Any, 
         assert good.hear("state", speed=3)
 
 
+def test_pages_that_ask_for_much_work_do_not_stop_the_others(server: tuple[Any, str]) -> None:
+    play, address = server
+    with Visitor(address) as busy, Visitor(address) as too, Visitor(address) as other:
+        for visitor in (busy, too, other):
+            visitor.hear("frame")
+        for _ in range(60):  # each of which takes the swarm's whole turn
+            for visitor in (busy, too):
+                visitor.say("restart", seed=1, robots=12)
+        start = monotonic()
+        for _ in range(10):
+            other.hear("frame")
+        assert monotonic() - start < 5  # without turns it would wait for all of the restarts
+    wait_for_pages(play, 0)
+
+
 def test_too_many_pages_are_sent_away(
     server: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -704,6 +719,11 @@ def test_too_many_pages_are_sent_away(
 )
 def test_names_of_hosts_are_read(header: str, name: str | None) -> None:
     assert host_name(header) == name
+
+
+def test_address_with_a_zone_is_no_name_of_ours() -> None:
+    assert is_address("::1")
+    assert not is_address("::1%; script-src *")
 
 
 def test_only_loopback_is_loopback() -> None:

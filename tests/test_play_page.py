@@ -14,7 +14,6 @@ import pytest
 
 from tests.playing import PATIENCE, served
 
-CHROMIUM = Path("/usr/bin/chromium")
 ARTEFACTS = Path(os.environ.get("SWARMBO_ARTEFACTS", Path(__file__).parent.parent / ".artefacts"))
 NOTHING = "\N{EN DASH}"  # where there is no number
 FOCUS = """() => {
@@ -29,21 +28,6 @@ def address() -> Iterator[str]:
     """Where the page is."""
     with served() as (_, found):
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Debian's Chromium."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}")
-    options = ("--no-sandbox", "--headless", "--disable-gpu", "--no-first-run")
-    with playwright.sync_playwright() as engine:
-        browser = engine.chromium.launch(
-            executable_path=str(CHROMIUM), args=[*options, "--disable-background-networking"]
-        )
-        yield browser
-        browser.close()
 
 
 class Guest:
@@ -192,7 +176,7 @@ def test_robots_move_one_is_broken_by_a_click_the_curve_falls_and_smbo_dec_lets_
     guest.until(lambda: guest.level("fault") < 0.9 * guest.level("before"))
     guest.until(lambda: guest.level("now") < 0.9 * guest.level("before"))
     page.click("#condition-button")  # and the others too
-    guest.until(lambda: guest.state["team"][0]["fault"] == "proximity random")
+    guest.until(lambda: guest.state["team"][3]["fault"] == "proximity random")
     guest.shoot("fall")
 
     map_before = guest.picture("map")

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from tests.command import swarmbo
 from tests.test_behaviour_map import synthetic_map
 from tests.test_runner import small_map
 
-CHROMIUM = Path("/usr/bin/chromium")
 ARTEFACTS = Path(os.environ.get("SWARMBO_ARTEFACTS", Path(__file__).parent.parent / ".artefacts"))
 SHORT: dict[str, Any] = {"trials": 2, "ticks": 150, "evaluations": 3, "device": "cpu"}
 
@@ -490,6 +489,8 @@ WRONG = {
     "not json": ("replay damaged", "recovery.json: is not JSON"),
     "half": ("replay half", "half/recovery.json: is not a complete recovery"),
     "words": ("replay words", "words/recovery.json: is not a complete recovery"),
+    "unsure": ("replay unsure", "unsure/recovery.json: is not a complete recovery"),
+    "device": ("replay device", "device/recovery.json: is not a complete recovery"),
     "list": ("replay list", "list/recovery.json: is not a complete recovery"),
     "row": ("replay row", "names the controller 60; the map has 0 to 59"),
     "recover name": ("recover --replay replay.doc", "let it end in .html"),
@@ -511,6 +512,11 @@ def test_wrong_use_is_one_sentence_and_writes_nothing(
         "half": json.dumps({name: report[name] for name in list(report)[:20]}),
         "words": json.dumps(report | {"before": "five"}),
         "list": json.dumps([report]),
+        "unsure": json.dumps(
+            report
+            | {"evaluations": [{k: v for k, v in evaluations[0].items() if k != "deviation"}]}
+        ),
+        "device": json.dumps(report | {"device": {}}),
         "row": json.dumps(report | {"evaluations": [evaluations[0] | {"cell": [60] * 6}]}),
     }.items():
         Path(name).mkdir()
@@ -555,21 +561,6 @@ def test_report_itself_may_be_named(folder: Path) -> None:
 
 
 # --- in a browser ------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Debian's Chromium."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}")
-    options = ("--no-sandbox", "--headless", "--disable-gpu", "--no-first-run")
-    with playwright.sync_playwright() as engine:
-        browser = engine.chromium.launch(
-            executable_path=str(CHROMIUM), args=[*options, "--disable-background-networking"]
-        )
-        yield browser
-        browser.close()
 
 
 class Opened:
@@ -657,6 +648,9 @@ def test_replay_can_be_used_with_the_keyboard_alone(
     assert opened.page.get_attribute("#play", "aria-label") == "Play"  # nothing moves by itself
     assert opened.words("#now") == "After recovery"
     assert f"{footage.final:.2f} items per robot" in opened.words("[data-arena=now] figcaption")
+    opened.press("Home")  # for those who scroll
+    assert opened.words("#now") == "After recovery"
+    opened.page.focus("#play")
     opened.press("Home")
     assert opened.words("#now") == "Evaluation 1 of 3"
     curve, cells = opened.pixels("#curve"), opened.pixels("#map")

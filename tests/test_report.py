@@ -3,7 +3,6 @@
 import html
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from swarmbo.study.store import Results
 from swarmbo.study.summary import Cell, Column, Comparison, Published, Summary, published, summarise
 from tests.test_behaviour_map import synthetic_map
 
-CHROMIUM = Path("/usr/bin/chromium")
 ODD = 'loss 40 % & <script>alert("$x_1$")</script> \\ {#^~}'
 ABOUT: dict[str, Any] = {
     "versions": {"swarmbo": "0.1.0", "numba": "0.61"},
@@ -606,21 +604,6 @@ def test_command_writes_the_report_and_tells_the_score(
 
 
 # --- in a browser ------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Debian's Chromium."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}")
-    options = ("--no-sandbox", "--headless", "--disable-gpu", "--no-first-run")
-    with playwright.sync_playwright() as engine:
-        browser = engine.chromium.launch(
-            executable_path=str(CHROMIUM), args=[*options, "--disable-background-networking"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.mark.parametrize("width", [1200, 390], ids=["desktop", "phone"])

@@ -7,12 +7,13 @@ scenarios need lies on the device from one launch to the next.
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from swarmbo.engine.gpu_graph import Graph
+from swarmbo.engine.gpu_graph import Graph, recorded
 from swarmbo.engine.lanes import FEATURES, make_world, noise_keys
 from swarmbo.engine.rollout import Rollout
 from swarmbo.errors import InputError
@@ -272,6 +273,7 @@ class _Desk:
         array = self._device.get(name)
         fresh = array is None or array.shape != shape
         if fresh:
+            self._graph = None  # it would keep the old memory
             array = self._device[name] = self._cuda.device_array(shape, kind)
         return array, fresh
 
@@ -296,10 +298,14 @@ class _Desk:
         if times >= TOGETHER and all(launch.compiled for launch in launches):
             key = [launch.key() for launch in launches]
             if self._graph is None or self._graph[0] != key:
-                self._graph = (key, list(launches), Graph(self.stream, many))
-            for _ in range(times // TOGETHER):
-                self._graph[2].launch()
-            times %= TOGETHER
+                self._graph = None
+                graph = recorded(self.stream, many)
+                if graph is not None:
+                    self._graph = (key, list(launches), graph)
+            if self._graph is not None:
+                for _ in range(times // TOGETHER):
+                    self._graph[2].launch()
+                times %= TOGETHER
         for _ in range(times):
             once()
 
@@ -310,6 +316,7 @@ class _Desk:
         return here
 
 
+_LOCK = Lock()  # launches of several threads come one after the other
 _idle: list[_Desk] = []
 
 
@@ -331,7 +338,6 @@ class Pending:
         self._parts = parts
         self._jobs = jobs
         self._rollouts: list[Rollout] | None = None
-        self._poses: list[np.ndarray] = []
 
     def result(self) -> list[Rollout]:
         """The scores, a `Rollout` per job; waits for them."""
@@ -346,6 +352,8 @@ class Pending:
 
     def poses(self) -> list[np.ndarray]:
         """The poses after the last tick, teams x trials x robots x 3 per job; before `result`."""
+        if self._rollouts is not None:
+            raise RuntimeError("ask for the poses before the result")
         poses: dict[int, np.ndarray] = {}
         for part in self._parts:
             part.desk.stream.synchronize()
@@ -357,8 +365,8 @@ class Pending:
         return [poses[number] for number in range(self._jobs)]
 
     def _release(self) -> None:
-        for part in self._parts:
-            _idle.append(part.desk)
+        with _LOCK:
+            _idle.extend(part.desk for part in self._parts)
         self._parts = []
 
 
@@ -418,12 +426,14 @@ def launch(jobs: Sequence[Job], *, features: bool = False, packing: int | None =
     groups: dict[Any, list[int]] = {}
     for number, job in enumerate(jobs):
         scenario = job.scenario
-        key = (_scene(scenario).constants, scenario.trials, scenario.ticks)
+        scene = _scene(scenario)
+        key = (scene.constants, scene.sensors.tobytes(), scenario.trials, scenario.ticks)
         groups.setdefault(key, []).append(number)
-    parts = [
-        _launch(numbers, [jobs[number] for number in numbers], features, packing)
-        for numbers in groups.values()
-    ]
+    with _LOCK:
+        parts = [
+            _launch(numbers, [jobs[number] for number in numbers], features, packing)
+            for numbers in groups.values()
+        ]
     return Pending(parts, len(jobs))
 
 

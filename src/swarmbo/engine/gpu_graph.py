@@ -27,15 +27,17 @@ class Graph:
     """What `record` launches in a stream, to be launched again."""
 
     def __init__(self, stream: Any, record: Callable[[], None]) -> None:
-        self._cuda = _library()
-        self._stream = _handle(stream)
         self._graph = ctypes.c_void_p()
         self._ready = ctypes.c_void_p()
+        self._cuda = _library()
+        self._stream = _handle(stream)
         self._call("cuStreamBeginCapture_v2", self._stream, ctypes.c_int(_RELAXED))
         try:
             record()
-        finally:
-            self._call("cuStreamEndCapture", self._stream, ctypes.byref(self._graph))
+        except BaseException:
+            self._cuda.cuStreamEndCapture(self._stream, ctypes.byref(self._graph))
+            raise
+        self._call("cuStreamEndCapture", self._stream, ctypes.byref(self._graph))
         self._call(
             "cuGraphInstantiateWithFlags",
             ctypes.byref(self._ready),
@@ -57,3 +59,11 @@ class Graph:
         error = getattr(self._cuda, name)(*arguments)
         if error:
             raise RuntimeError(f"CUDA's {name} failed with error {error}")
+
+
+def recorded(stream: Any, record: Callable[[], None]) -> Graph | None:
+    """What `record` launches, or None where the driver cannot record it."""
+    try:
+        return Graph(stream, record)
+    except (AttributeError, OSError, RuntimeError):
+        return None

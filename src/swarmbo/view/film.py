@@ -59,8 +59,11 @@ def write_film(footage: Footage, path: Path, kind: str, scheme: str) -> dict[str
         stage = Stage(footage, scheme, width)
         count = _write_gif(path, stage, rate)
         if path.stat().st_size <= MAX_GIF:
-            break
-    return {"size": stage.size, "seconds": count / rate}
+            return {"size": stage.size, "seconds": count / rate}
+    raise InputError(
+        f"a GIF of this recovery would have more than {MAX_GIF // 10**6} MB; "
+        "let the name end in .mp4 or .html"
+    )
 
 
 def _write_gif(path: Path, stage: "Stage", rate: float) -> int:

@@ -185,7 +185,7 @@ def _check(report: dict[str, Any], case: Case) -> None:
     lone = report["learner"] in CENTRALISED
     for entry in report["evaluations"]:
         values.append(entry["swarm_best"])
-        for name in ("cell", "outcome", "prediction"):
+        for name in ("cell", "outcome", "prediction", "deviation", "best"):
             per_robot = [entry[name]] if lone else entry[name]
             if not isinstance(per_robot, list) or len(per_robot) != (1 if lone else robots):
                 raise ValueError(name)
@@ -193,11 +193,13 @@ def _check(report: dict[str, Any], case: Case) -> None:
     for value in values:
         if not is_finite_number(value):
             raise ValueError(short(value))
-    for name in ("learner", "disturbance", "map", "version"):
+    for name in ("learner", "disturbance", "map", "version", "device"):
         if not isinstance(report[name], str):
             raise ValueError(name)
     if not is_integer(report["seed"]) or not isinstance(report["options"], dict):
         raise ValueError("seed or options")
+    if not isinstance(report["continuous"], bool):
+        raise ValueError("continuous")
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ def is_address(name: str) -> bool:
         ipaddress.ip_address(name)
     except ValueError:
         return False
-    return True
+    return "%" not in name  # a zone may be any text
 
 
 def is_loopback(host: str) -> bool:

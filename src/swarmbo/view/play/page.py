@@ -18,6 +18,7 @@ from swarmbo.view.play.session import Session
 LOG = logging.getLogger(__name__)
 RATE = 40.0  # messages per second that a page may send for long
 BURST = 80.0  # and at once
+MOST_WAITING = 100  # commands that wait for the swarm's turns
 SLICE = 0.03  # s that a swarm runs before it is the next one's turn
 MODEL_INTERVAL = 0.2  # s between two pictures of a learner's model
 IDLE = 600.0  # s that a page which stands still sleeps
@@ -47,6 +48,7 @@ class Page:
         finally:
             for task in (listening, running):
                 task.cancel()
+            self.asked.clear()  # a thread at work must not go on for nobody
             await asyncio.gather(listening, running, return_exceptions=True)
         error = running.exception() if running in done else None
         if error is not None and listening not in done:
@@ -69,7 +71,7 @@ class Page:
             now = perf_counter()
             allowance = min(BURST, allowance + RATE * (now - last)) - 1
             last = now
-            if allowance < 0:
+            if allowance < 0 or len(self.asked) >= MOST_WAITING:
                 await self._close(TOO_MUCH, "too many messages; send fewer")
                 return
             text = message.get("text")
@@ -107,12 +109,15 @@ class Page:
         except TimeoutError:
             pass
 
-    def _turn(self, session: Session, seconds: float) -> list[str]:
-        """Do what was asked for, run, and say what is new; in a thread."""
-        session.turn(seconds, until=perf_counter() + SLICE)
+    def _obey(self, session: Session, until: float) -> list[dict[str, Any]]:
+        """Do what was asked for until the clock says so, at least one thing; the complaints."""
         told: list[dict[str, Any]] = []
-        while self.asked:
-            command = self.asked.popleft()
+        waits = True
+        while waits:
+            try:
+                command = self.asked.popleft()
+            except IndexError:  # also when the page has been closed meanwhile
+                break
             try:
                 if isinstance(command, str):
                     raise InputError(command)
@@ -120,6 +125,13 @@ class Page:
             except InputError as error:
                 told.append({"type": "error", "message": str(error)})
                 session.news.add("state")  # the page may have believed otherwise
+            waits = perf_counter() < until
+        return told
+
+    def _turn(self, session: Session, seconds: float) -> list[str]:
+        """Do what was asked for, run, and say what is new; in a thread."""
+        session.turn(seconds, until=perf_counter() + SLICE)
+        told = self._obey(session, until=perf_counter() + SLICE)
         news, session.news = session.news, set()
         too_soon = perf_counter() < self.model_sent + MODEL_INTERVAL
         if "model" in news and too_soon and session.is_busy:

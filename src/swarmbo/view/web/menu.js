@@ -36,8 +36,8 @@ export class FaultMenu {
     }
     dialog.querySelector("#menu-repair").addEventListener("click", () => repair(this.#robot));
     dialog.querySelector("#menu-close").addEventListener("click", () => this.close());
-    dialog.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.close();
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && dialog.open) this.close();
     });
     document.addEventListener("pointerdown", (event) => {
       if (dialog.open && !dialog.contains(event.target)) this.close(false);

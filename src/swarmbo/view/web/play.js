@@ -77,6 +77,7 @@ function hearWorld(message) {
   timeline.clear();
   if (selected >= world.robots) select(-1);
   fill($("trial"), Array.from({length: world.trials}, (_, k) => [String(k), `${k + 1} of ${world.trials}`]), $("trial").value || "0");
+  look();
 }
 
 function hearState(message) {
@@ -377,7 +378,11 @@ const foodButtons = new FoodButtons($("food-buttons"),
 
 $("pause").addEventListener("click", togglePause);
 $("tick").addEventListener("click", () => send("step"));
-$("speed").addEventListener("input", () => setSpeed(speedAt(Number($("speed").value))));
+let speedTimer = 0; // a slider that is dragged tells more than the server wants to hear
+$("speed").addEventListener("input", () => {
+  clearTimeout(speedTimer);
+  speedTimer = setTimeout(() => state && setSpeed(speedAt(Number($("speed").value))), 50);
+});
 $("max").addEventListener("click", toggleMax);
 $("rays").addEventListener("change", () => (look(), refresh()));
 $("trails").addEventListener("change", refresh);
@@ -466,8 +471,9 @@ $("map").addEventListener("keydown", (event) => {
   if (right || down) {
     cell = map.step(cell < 0 ? state.team.find(({row}) => row !== null)?.row ?? 0 : cell, right, down);
     refresh();
-  } else if (event.key === "Enter" && cell >= 0) runCell();
-  else return;
+  } else if (event.key === "Enter" && cell >= 0) {
+    if (!state.learner?.at_work) runCell();
+  } else return;
   event.preventDefault();
 });
 

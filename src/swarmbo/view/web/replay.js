@@ -23,6 +23,9 @@ const moments = data.ticks / data.every + 1;
 // --- what is in the file ------------------------------------------------------------------------
 
 async function unpacked(text) {
+  if (typeof DecompressionStream === "undefined") {
+    document.querySelector("#story").textContent = "This browser is too old for this page; open it in one of 2023 or later.";
+  }
   const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
@@ -356,6 +359,8 @@ function listen() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const own = event.target.closest?.("input, select, button");
+    const scrolls = ["ArrowUp", "ArrowDown", "Home", "End"].includes(event.key);
+    if (scrolls && document.documentElement.scrollHeight > innerHeight && !event.target.closest?.(".controls")) return;
     const shows = ["prior", ...(models ? ["prediction", "uncertainty"] : [])];
     const keys = {
       ArrowLeft: () => goTo(state.evaluation, state.tick - 1 / data.tick),

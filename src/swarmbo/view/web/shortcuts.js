@@ -9,6 +9,7 @@ export function listen(actions, areOn) {
     const {target} = event;
     if (target.closest?.(OWN_KEYS) || document.querySelector("#help[open]")) return;
     if (event.key === " " && target.closest?.("button, summary, a, input")) return;
+    if (event.repeat && !"+-=.np".includes(event.key)) return; // a key that is held down
     const action = actions[event.key.toLowerCase()];
     if (!action || (!areOn() && event.key !== "?")) return;
     event.preventDefault();
