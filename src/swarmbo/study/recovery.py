@@ -348,7 +348,9 @@ def case_of(report: Mapping[str, Any], behaviour_map: BehaviourMap | None = None
     """
     behaviour_map = load_map(report["map"]) if behaviour_map is None else behaviour_map
     if checksum(behaviour_map) != report["map_checksum"]:
-        raise InputError(f"was made with another map than {report['map']}; give that one")
+        raise InputError(
+            f"was made with another map than this one: {report['map']}, as it was then; give that"
+        )
     _check_rows(report, behaviour_map.filled_cells)
     return Case(
         behaviour_map=behaviour_map,

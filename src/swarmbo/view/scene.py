@@ -75,6 +75,7 @@ def map_json(behaviour_map: BehaviourMap, name: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         "kind": behaviour_map.descriptor_name,
         "name": name,
+        "robots": behaviour_map.robots,
         "performance": np.round(behaviour_map.performance / behaviour_map.robots, 3).tolist(),
     }
     shape = grid_shape(behaviour_map)

@@ -8,7 +8,7 @@ import numpy as np
 from swarmbo import __version__
 from swarmbo.adaptation.options import CENTRALISED, LEARNERS
 from swarmbo.evolution.behaviour_map import BehaviourMap
-from swarmbo.study.conditions import DEMONSTRATION, conditions
+from swarmbo.study.conditions import CONDITION_KINDS, DEMONSTRATION, conditions
 from swarmbo.view.play import protocol
 from swarmbo.view.play.session import Session
 from swarmbo.view.scene import fault_words, map_json, world_json
@@ -33,6 +33,11 @@ def hello(behaviour_map: BehaviourMap, name: str) -> dict[str, Any]:
         ],
         "faults": {part: list(known) for part, known in protocol.FAULTS.items()},
         "conditions": {kind: len(conditions(kind, 1)) for kind in protocol.PLAYED_CONDITIONS},
+        "only_for_6": [
+            kind
+            for kind in protocol.PLAYED_CONDITIONS
+            if not kind.startswith("software") and f"{kind}-2x" not in CONDITION_KINDS
+        ],
         "demonstration": DEMONSTRATION[1],
         "max_seed": protocol.MAX_SEED,
         "max_evaluations": protocol.MAX_EVALUATIONS,

@@ -176,10 +176,10 @@ class Session:
 
     # --- learning ------------------------------------------------------------------------------
 
-    def _learn(self, name: str, evaluations: int) -> None:
+    def _learn(self, name: str, evaluations: int, because: str = "") -> None:
         run = runner.Run(self.case, name, evaluations=evaluations, seed=1)
         self.run, self.learning, self._keeps_found = run, True, False
-        self._mark("learner", f"{name} starts")
+        self._mark("learner", f"{name} begins anew: {because}" if because else f"{name} starts")
         self._begin_round()
         self._changed("model")
 
@@ -190,7 +190,8 @@ class Session:
         if self.run.done:
             self._keeps_found = True
             self._set_rows(self.run.final_team())
-            self._mark("end", f"{self.run.name} is done: each robot keeps its best controller")
+            what = "is done" if self.run.finished else "is stopped"
+            self._mark("end", f"{self.run.name} {what}: each robot keeps its best controller")
         self._is_whole = False
         self._changed("model")
 
@@ -305,7 +306,7 @@ class Session:
         if self.learning:
             assert self.run is not None
             try:
-                self._learn(self.run.name, self.run.evaluations)
+                self._learn(self.run.name, self.run.evaluations, words)
             except InputError:  # nobody is left who could adapt
                 self.learning = False
 

@@ -43,7 +43,10 @@ const connection = new Connection(hear, (words) => {
   $("lost").firstChild.textContent = words ? `The swarm is gone: ${words}. ` : "The connection to the swarm is lost. ";
   document.body.classList.add("is-lost");
 });
-const send = (type, fields) => connection.send(type, fields);
+const send = (type, fields) => {
+  if (type !== "look") $("toast").hidden = true; // what it complained about is over
+  connection.send(type, fields);
+};
 
 // --- what the server tells ------------------------------------------------------------------------
 
@@ -63,6 +66,8 @@ function hearHello(message) {
     say($("map-name"), `${hello.map.name}: ${hello.map.cells.length} controllers`);
     [$("condition").value, $("condition-index").value] = hello.demonstration.split(":");
     about();
+    const [across, up, level] = hello.map.names ?? [];
+    say($("axes"), level ? `Across: ${across}; up: ${up}; ${level} from square to square. A cell's numbers count along these three.` : "");
   }
 }
 
@@ -78,7 +83,13 @@ function hearWorld(message) {
   if (selected >= world.robots) select(-1);
   fill($("trial"), Array.from({length: world.trials}, (_, k) => [String(k), `${k + 1} of ${world.trials}`]), $("trial").value || "0");
   look();
+  const other = world.robots !== hello.map.robots;
+  for (const option of $("condition").options) option.disabled = other && hello.only_for_6.includes(option.value);
+  if ($("condition").selectedOptions[0]?.disabled) $("condition").value = "proximity";
+  const luck = `; the map was evolved with ${hello.map.robots} robots, so that its best controller may do badly here`;
+  if (other || isRestarted) announce(`a new swarm of ${world.robots} robots${other ? luck : ""}`);
 }
+let isRestarted = false;
 
 function hearState(message) {
   state = message;
@@ -101,7 +112,7 @@ function hearFrame(frame) {
   pace = frame.pace;
   lastFrame = frame;
   if (frame.samples || frame.ended || frame.marks) isStale = true;
-  for (const [, kind, words] of frame.marks ?? []) if (kind !== "cell") announce(words);
+  for (const [, , words] of frame.marks ?? []) announce(words);
   schedule();
 }
 let lastFrame = null;
@@ -255,14 +266,19 @@ function drawCell() {
   $("run-one").hidden = !ready || selected < 0 || state.team[selected]?.row === null;
   say($("run-all"), state.learner?.at_work ? "Stop learning and run" : "Run on all");
   say($("run-one"), `Run on robot ${selected}`);
-  if (!ready) return;
-  const before = `${items(hello.map.performance[cell])} before the fault`;
+  tellCell(hovered >= 0 ? hovered : cell);
+}
+
+/** Say what is known of a cell, in items per robot. */
+function tellCell(row) {
+  if (row < 0 || !model) return;
+  const before = `${items(hello.map.performance[row])} items per robot before the fault`;
   const now = model.prediction
-    ? `, now expected ${items(model.prediction[cell])} ± ${items(model.uncertainty[cell])}` : "";
-  const tried = model.tried.filter(({row}) => row === cell);
+    ? `, now expected ${items(model.prediction[row])} ± ${items(model.uncertainty[row])}` : "";
+  const tried = model.tried.filter((each) => each.row === row);
   const outcome = tried.length ? `, tried: ${items(tried.at(-1).outcome)}` : "";
-  const words = map.words(cell);
-  say($("cell"), `${words[0].toUpperCase()}${words.slice(1)}: ${before}${now}${outcome} items per robot.`);
+  const words = map.words(row);
+  say($("cell"), `${words[0].toUpperCase()}${words.slice(1)}: ${before}${now}${outcome}.`);
 }
 
 // --- asking ---------------------------------------------------------------------------------------
@@ -327,12 +343,13 @@ function runCell(robot = null) {
 function restart() {
   if ($("restart").reportValidity()) {
     menu.close();
+    isRestarted = true;
     send("restart", {seed: Number($("seed").value), robots: Number($("robots").value)});
     model = null;
     cell = -1;
     showIsChosen = false;
     setShow("prior");
-    say($("cell"), "Click a cell to run its controller on all robots.");
+    say($("cell"), "Point at a cell to read about it; click it to run its controller on all robots.");
   }
 }
 
@@ -465,6 +482,17 @@ $("map").addEventListener("click", ({clientX, clientY}) => {
   cell = map.cellAt(clientX, clientY);
   if (cell >= 0 && !state.learner?.at_work) runCell();
   refresh();
+});
+let hovered = -1;
+$("map").addEventListener("pointermove", ({clientX, clientY}) => {
+  const over = map ? map.cellAt(clientX, clientY) : -1;
+  if (over === hovered) return;
+  hovered = over;
+  tellCell(over >= 0 ? over : cell);
+});
+$("map").addEventListener("pointerleave", () => {
+  hovered = -1;
+  tellCell(cell);
 });
 $("map").addEventListener("keydown", (event) => {
   const [right, down] = {ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1]}[event.key] ?? [0, 0];
