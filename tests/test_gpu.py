@@ -33,7 +33,7 @@ needs_gpu = pytest.mark.skipif(
 )
 
 CONTROLLERS = bundled_controllers("recorded")
-TICKS = 6
+TICKS = 4
 
 
 # --- in the simulator --------------------------------------------------------------------------
