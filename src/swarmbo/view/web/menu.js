@@ -86,6 +86,8 @@ export class FaultMenu {
   close(refocus = true) {
     if (!this.dialog.open) return;
     this.dialog.close();
+    // Else the hidden input would keep the focus, and the next key, until the page is drawn again.
+    if (this.dialog.contains(document.activeElement)) document.activeElement.blur();
     if (refocus) this.#opener?.focus({preventScroll: true});
   }
 
