@@ -33,7 +33,7 @@ needs_gpu = pytest.mark.skipif(
 )
 
 CONTROLLERS = bundled_controllers("recorded")
-TICKS = 4
+TICKS = 3
 
 
 # --- in the simulator --------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def write_simulated(path: str) -> None:
         self._allocations = OneAtATime()
 
     FakeCUDAShared.__init__ = begin_safely
-    gpu_contacts.SWEEPS, gpu_contacts.SETTLED = 30, np.float32(1e-5)
+    gpu_contacts.SWEEPS, gpu_contacts.SETTLED = 10, np.float32(1e-5)
     sys.setswitchinterval(1e-4)  # 32 threads that mostly wait for each other
     pending = gpu.launch(jobs_in_contact())
     arrays: dict[str, Any] = {

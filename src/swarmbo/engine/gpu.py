@@ -543,7 +543,7 @@ def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | 
     multiprocessors = _multiprocessors()
     touches = _Launch(
         touch(constants),
-        RESIDENT * multiprocessors,
+        2 if SIMULATED else RESIDENT * multiprocessors,
         LANES,
         (SPREAD * multiprocessors, table.body, poses, state),
     )

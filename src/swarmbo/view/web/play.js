@@ -180,6 +180,7 @@ function paceWords() {
   return pace > 0 && pace < 0.8 * speed ? `${times(pace)} of ${times(speed)}` : times(speed);
 }
 
+let toldWorld = "";
 function drawWords() {
   const {levels, learner, team} = state;
   pressed($("pause"), state.paused);
@@ -188,8 +189,11 @@ function drawWords() {
   pressed($("max"), state.speed === null);
   if (document.activeElement !== $("speed") || state.speed === null) $("speed").value = place(state.speed);
   $("speed").setAttribute("aria-valuetext", state.speed === null ? "as fast as possible" : `${times(state.speed)} real time`);
-  if (document.activeElement !== $("seed")) $("seed").value = state.seed;
-  if (document.activeElement !== $("robots")) $("robots").value = state.robots;
+  if (toldWorld !== `${state.seed} ${state.robots}`) { // not over what somebody is just choosing
+    toldWorld = `${state.seed} ${state.robots}`;
+    $("seed").value = state.seed;
+    $("robots").value = state.robots;
+  }
   $("put-back").checked = state.put_back;
   say($("level-before"), items(levels.before));
   say($("level-fault"), items(levels.fault));
