@@ -23,6 +23,7 @@ from swarmbo.view import film as drawing
 from swarmbo.view.footage import MODELLED, Footage, Take, film, load_footage
 from swarmbo.view.replay import MAX_BYTES, bundle, page, replay_kind, write_replay
 from swarmbo.view.scene import fault_words, map_json, palette, world_json
+from swarmbo.view.stage import fault_sign
 from swarmbo.world.arena import Food
 from swarmbo.world.disturbance import Actuator, Effects, Ground, Proximity, SoftwareFood
 from tests.command import swarmbo
@@ -288,7 +289,7 @@ def test_every_fault_has_words_and_a_sign_of_its_own() -> None:
     words = all_faults()
     assert {"none", "proximity min", "ground random", "wheels left", "mad", "stuck"} <= set(words)
     assert "proximity min + wheels left" in words
-    signs = [drawing.fault_sign(each) for each in words]
+    signs = [fault_sign(each) for each in words]
     assert len({mark for _, mark in signs}) == len(words)
     kinds = dict(zip(words, (kind for kind, _ in signs), strict=True))
     assert (kinds["none"], kinds["ground max"], kinds["mad"]) == ("healthy", "faulty", "lost")
@@ -727,5 +728,5 @@ def test_signs_in_pictures_are_those_on_pages(browser: Any) -> None:
     page_.add_script_tag(content=bundle(("colours",)))
     for words in all_faults():
         found = page_.evaluate("words => Object.values(faultSign(words))", words)
-        assert tuple(found) == drawing.fault_sign(words), words
+        assert tuple(found) == fault_sign(words), words
     page_.close()
