@@ -493,6 +493,7 @@ WRONG = {
     "unsure": ("replay unsure", "unsure/recovery.json: is not a complete recovery"),
     "device": ("replay device", "device/recovery.json: is not a complete recovery"),
     "list": ("replay list", "list/recovery.json: is not a complete recovery"),
+    "trials": ("replay trials", "has 1000000 trials; a replay can show one of at most 100"),
     "row": ("replay row", "names the controller 60; the map has 0 to 59"),
     "recover name": ("recover --replay replay.doc", "let it end in .html"),
     "recover nowhere": ("recover --replay no/replay.html", "no/replay.html: the folder"),
@@ -518,6 +519,7 @@ def test_wrong_use_is_one_sentence_and_writes_nothing(
             | {"evaluations": [{k: v for k, v in evaluations[0].items() if k != "deviation"}]}
         ),
         "device": json.dumps(report | {"device": {}}),
+        "trials": json.dumps(report | {"trials": 10**6}),
         "row": json.dumps(report | {"evaluations": [evaluations[0] | {"cell": [60] * 6}]}),
     }.items():
         Path(name).mkdir()

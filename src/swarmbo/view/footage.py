@@ -24,6 +24,7 @@ from swarmbo.view.scene import fault_words
 from swarmbo.world.scenario import Scenario
 
 MODELLED = ("smbo", "smbo-uniform", "smbo-dec", "smbo-dec-naive", "smbo-no-sharing")
+MAX_TRIALS = 100  # of a recovery, of which every tick is kept while it is filmed
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +141,10 @@ def film(
 ) -> Footage:
     """The footage of a recovery.json that was read; `trial` and `progress` as in `load_footage`."""
     with complete_report():
+        if is_integer(report["trials"]) and report["trials"] > MAX_TRIALS:
+            raise InputError(
+                f"has {report['trials']} trials; a replay can show one of at most {MAX_TRIALS}"
+            )
         case = case_of(report, behaviour_map)
         report = dict(report)
         _check(report, case)
