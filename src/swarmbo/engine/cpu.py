@@ -11,7 +11,7 @@ import numpy as np
 from swarmbo.engine.compilation import formula, kernel
 from swarmbo.engine.cpu_physics import gather, substeps
 from swarmbo.engine.cpu_senses import any_set, near_pairs, sense
-from swarmbo.engine.formulas import SIGN_FLIP, F, U, cos_sin, free_path, tanh64, uniform
+from swarmbo.engine.formulas import SIGN_FLIP, F, U, clamp, cos_sin, free_path, tanh64, uniform
 from swarmbo.world.disturbance import MAD
 
 _MAD = np.int32(MAD)
@@ -151,19 +151,23 @@ def _forage(world, lanes, work):
 def _count_visits(world, lanes, work):
     """Where the robots are: squares visited, and distance to the arena's centre."""
     cx, cy = world.centre
+    per_square = world.per_square
+    last_column = np.int32(world.squares_x - 1)
+    last_row = np.int32(world.squares_y - 1)
+    rows = np.int32(world.squares_y)
     for i in range(lanes.x.size):
         dx = work.x[i] - cx
         dy = work.y[i] - cy
         lanes.distance[i] += np.float64(np.sqrt(dx * dx + dy * dy))
+    for i in range(lanes.x.size):
+        column = clamp(np.int32(lanes.x[i] * per_square), np.int32(0), last_column)
+        row = clamp(np.int32(lanes.y[i] * per_square), np.int32(0), last_row)
+        work.square[i] = column * rows + row
     lane = 0
     for robot in range(world.robots):
         first = robot // world.swarm * world.trials
         for trial in range(first, first + world.trials):
-            column = np.int64(lanes.x[lane] * world.per_square)
-            row = np.int64(lanes.y[lane] * world.per_square)
-            column = min(max(column, 0), world.squares_x - 1)
-            row = min(max(row, 0), world.squares_y - 1)
-            lanes.visits[trial, np.uint32(column * world.squares_y + row)] += 1
+            lanes.visits[trial, np.uint32(work.square[lane])] += 1
             lane += 1
 
 

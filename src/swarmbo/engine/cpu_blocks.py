@@ -75,6 +75,9 @@ P_FACING_B = P_FACING_A + I(8 * 30)
 L_B = L_A + I(8 * 8)
 L_QX, L_QY, L_UX, L_UY, L_AT_X, L_SIDE, L_DEMAND, L_SLIDE = (I(8 * row) for row in range(8))
 
+# Likewise for robots of crowds, which have L_A, L_VAX and L_VAY too.
+L_XX, L_XY, L_YY = L_NX, L_NY, L_GAP  # how it gives way to an impulse, see formulas.give
+
 LONE_BLOCK = I(8 * LONE_ROWS)
 BLOCK = I(8 * ACTIVE_ROWS)
 PAIR_BLOCK = I(8 * PAIR_ROWS)

@@ -42,6 +42,9 @@ from swarmbo.engine.cpu_blocks import (
     L_VAY,
     L_VBX,
     L_VBY,
+    L_XX,
+    L_XY,
+    L_YY,
     LANE,
     LONE_BLOCK,
     P_COS,
@@ -532,6 +535,66 @@ def _answer(active, p, friction, limit):
 
 
 @formula
+def _sort_crowds(work, count):
+    """List the robots of the `count` others by the walls that they touch: none, one or two.
+
+    They are listed once, in the rows of `work.crowd`; returns how many there are.
+    """
+    active = work.active
+    free = ZERO
+    walled = ZERO
+    cornered = ZERO
+    for index in range(count):
+        k = I(work.kind[2, index])
+        for side in range(2):
+            p = I(work.contact_place[k, side])
+            new = active[p + CROWDED] > F(0)
+            at_x = active[p + DEMAND_X] > -FAR
+            at_y = active[p + DEMAND_Y] > -FAR
+            active[p + CROWDED] = F(0)
+            work.crowd[0, free] = p
+            work.crowd[1, walled] = p
+            work.crowd[2, cornered] = p
+            free += I(new & (not (at_x | at_y)))
+            walled += I(new & (at_x ^ at_y))
+            cornered += I(new & at_x & at_y)
+    return free, walled, cornered
+
+
+@formula
+def _answer_block(world, lone, base, at_walls):
+    for i in range(base, base + world.block):
+        vx, vy, xx, xy, yy = _pushed(
+            lone, i + L_A, F(1), F(0), F(0), F(0), at_walls, world.wall_friction, world.limit
+        )
+        lone[i + L_VAX] = vx
+        lone[i + L_VAY] = vy
+        lone[i + L_XX] = xx
+        lone[i + L_XY] = xy
+        lone[i + L_YY] = yy
+
+
+@formula
+def _answer_alike(world, work, row, count, at_walls):
+    """`_answer` of the robots in a row of `work.crowd`, eight at a time."""
+    active = work.active
+    lone = work.lone
+    for number in range(count):
+        i = (number // EIGHT) * LONE_BLOCK + number % EIGHT
+        _load_robot(active, lone, I(work.crowd[row, number]), i + L_A, at_walls)
+    for base in range(ZERO, ((count + I(7)) // EIGHT) * LONE_BLOCK, LONE_BLOCK):
+        _answer_block(world, lone, base, at_walls)
+    for number in range(count):
+        i = (number // EIGHT) * LONE_BLOCK + number % EIGHT
+        p = I(work.crowd[row, number])
+        active[p + VX] = lone[i + L_VAX]
+        active[p + VY] = lone[i + L_VAY]
+        active[p + GIVE_XX] = lone[i + L_XX]
+        active[p + GIVE_XY] = lone[i + L_XY]
+        active[p + GIVE_YY] = lone[i + L_YY]
+
+
+@formula
 def _gaps(work, k, a, b):
     """Demanded minus present velocity of contact k along its normal and its tangent."""
     active = work.active
@@ -595,11 +658,11 @@ def _solve_others(world, work, count):
         ct = work.contact[k, 5]
         _push(active, I(work.contact_place[k, 0]), nx, ny, cn, ct)
         _push(active, I(work.contact_place[k, 1]), nx, ny, -cn, -ct)
-    for index in range(count):
-        k = I(work.kind[2, index])
-        for side in range(2):
-            p = I(work.contact_place[k, side])
-            _answer(active, p, world.wall_friction, world.limit)
+    free, walled, cornered = _sort_crowds(work, count)
+    _answer_alike(world, work, 0, free, False)
+    _answer_alike(world, work, 1, walled, True)
+    for number in range(cornered):
+        _answer(active, I(work.crowd[2, number]), world.wall_friction, world.limit)
     for _ in range(_SWEEPS):
         end = _unsettled(work, count, world.body_friction)
         if end == ZERO:

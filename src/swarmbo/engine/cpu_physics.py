@@ -184,24 +184,31 @@ def gather(world, lanes, work, near):
 
 
 @formula
-def _move(active, base, dt):
+def _move(active, i, dt):
     """A sub-step's motion: positions with the old velocity, headings with the turn rate."""
-    for i in range(base, base + EIGHT):
-        active[i + DX] += dt * active[i + VX]
-        active[i + DY] += dt * active[i + VY]
-        c = active[i + COS]
-        s = active[i + SIN]
-        active[i + COS] = c * active[i + STEP_COS] - s * active[i + STEP_SIN]
-        active[i + SIN] = s * active[i + STEP_COS] + c * active[i + STEP_SIN]
-        active[i + QX] = active[i + VX]
-        active[i + QY] = active[i + VY]
-        active[i + CROWDED] = F(0)
+    vx = active[i + VX]
+    vy = active[i + VY]
+    c = active[i + COS]
+    s = active[i + SIN]
+    active[i + DX] += dt * vx
+    active[i + DY] += dt * vy
+    active[i + COS] = c * active[i + STEP_COS] - s * active[i + STEP_SIN]
+    active[i + SIN] = s * active[i + STEP_COS] + c * active[i + STEP_SIN]
+    active[i + QX] = vx
+    active[i + QY] = vy
+    active[i + CROWDED] = F(0)
+    # After a tick's first sub-step the robots turn at the commanded rate.
+    c, s = small_turn(dt * active[i + TURN])
+    active[i + STEP_COS] = c
+    active[i + STEP_SIN] = s
 
 
 @formula
 def _run_freely(world, active, base):
     limit = world.limit
-    for i in range(base, base + EIGHT):
+    dt = world.dt
+    for i in range(base, base + world.block):
+        _move(active, i, dt)
         vx, vy = motor(active[i + VX], active[i + VY], active[i + UX], active[i + UY], limit)
         active[i + VX] = vx
         active[i + VY] = vy
@@ -216,7 +223,9 @@ def _meet_nearest_wall(world, active, base):
     vertices_y = world.vertices_y
     limit = world.limit
     friction = world.wall_friction
+    dt = world.dt
     for i in range(base, base + EIGHT):
+        _move(active, i, dt)
         side_x = active[i + SIDE_X]
         side_y = active[i + SIDE_Y]
         x = active[i + X] + active[i + DX]
@@ -275,7 +284,9 @@ def _meet_corners(world, active, base):
     vertices_y = world.vertices_y
     limit = world.limit
     friction = world.wall_friction
+    dt = world.dt
     for i in range(base, base + EIGHT):
+        _move(active, i, dt)
         side_x = active[i + SIDE_X]
         side_y = active[i + SIDE_Y]
         x = active[i + X] + active[i + DX]
@@ -309,35 +320,20 @@ def _meet_corners(world, active, base):
 
 
 @formula
-def _turn_as_commanded(world, active, base):
-    """After a tick's first sub-step the robots turn at the commanded rate."""
-    dt = world.dt
-    for i in range(base, base + EIGHT):
-        c, s = small_turn(dt * active[i + TURN])
-        active[i + STEP_COS] = c
-        active[i + STEP_SIN] = s
-
-
-@formula
 def substeps(world, lanes, work, count, in_corners, at_walls, pairs):
     """Move the active lanes through the sub-steps of a tick."""
     active = work.active
     end = I(count // 8) * BLOCK
     wall_end = I(at_walls // 8) * BLOCK
     corner_end = I(in_corners // 8) * BLOCK
-    for substep in range(world.substeps):
-        for base in range(ZERO, end, BLOCK):
-            _move(active, base, world.dt)
-            if substep == 0:
-                _turn_as_commanded(world, active, base)
-        # Well before they are needed: a vector cannot be loaded until its parts are all stored.
-        relate(work, pairs)
+    for _ in range(world.substeps):
         for base in range(ZERO, corner_end, BLOCK):
             _meet_corners(world, active, base)
         for base in range(corner_end, wall_end, BLOCK):
             _meet_nearest_wall(world, active, base)
         for base in range(wall_end, end, BLOCK):
             _run_freely(world, active, base)
+        relate(work, pairs)
         contacts = collect_pairs(world, work, pairs)
         if contacts > 0:
             solve_contacts(world, work, contacts)

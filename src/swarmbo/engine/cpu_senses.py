@@ -12,18 +12,24 @@ from swarmbo.engine.formulas import (
     I,
     clamp,
     greatest,
+    least,
+    may_hit,
     proximity_value,
     ray_to_body,
     ray_to_walls,
     tick_word,
     uniform,
 )
-from swarmbo.engine.lanes import VIEW_ROWS
+from swarmbo.engine.lanes import RAY_ROWS, VIEW_ROWS
 from swarmbo.world.disturbance import SENSOR_FAULTS
 
-# One robot in another's frame, and what its sensors see of it, in blocks of 8 as in cpu_blocks.
-X, Y, COS, SIN, DISTANCE = (I(8 * row) for row in range(5))
-_BLOCK = I(8 * VIEW_ROWS)
+# One robot in another's frame, and which of its sensors may see it: bits of a number. In blocks
+# of 8 as in cpu_blocks.
+X, Y, COS, SIN, SENSORS = (I(8 * row) for row in range(VIEW_ROWS))
+# Likewise a sensor's ray in the other's frame: m, unit vector, and the distance (m) to its body.
+RAY_X, RAY_Y, RAY_COS, RAY_SIN, DISTANCE = (I(8 * row) for row in range(RAY_ROWS))
+_VIEW = I(8 * VIEW_ROWS)
+_RAY = I(8 * RAY_ROWS)
 _ALL_PAIRS = 24  # robots up to which comparing all pairs beats a grid
 _MIN = np.int32(SENSOR_FAULTS.index("min"))
 _MAX = np.int32(SENSOR_FAULTS.index("max"))
@@ -147,7 +153,7 @@ def _view(lanes, work, i, j, number):
     si = lanes.sin[i]
     cj = lanes.cos[j]
     sj = lanes.sin[j]
-    p = I(number // 8) * _BLOCK + I(number % 8)
+    p = I(number // 8) * _VIEW + I(number % 8)
     work.viewer[number] = i
     work.sight[p + X] = cj * dx + sj * dy
     work.sight[p + Y] = cj * dy - sj * dx
@@ -156,39 +162,97 @@ def _view(lanes, work, i, j, number):
 
 
 @formula
+def _sensor(world, k):
+    """Place and direction of a proximity sensor."""
+    sensors = world.sensors
+    return sensors[k, 0], sensors[k, 1], sensors[k, 2], sensors[k, 3]
+
+
+@formula
+def _ray(sensor, x, y, c, s):
+    """The ray of a sensor of a robot at (x, y), turned by (c, s): place and direction."""
+    sx, sy, sc, ss = sensor
+    return x + c * sx - s * sy, y + s * sx + c * sy, c * sc - s * ss, s * sc + c * ss
+
+
+@formula
+def _may_see(sensor, x, y, c, s, radius, reach):
+    rx, ry, dx, dy = _ray(sensor, x, y, c, s)
+    return F(1) if may_hit(rx, ry, dx, dy, radius, reach) else F(0)
+
+
+@formula
+def _aim(world, sight, base):
+    """Find the sensors that may see the other robot, for a block of views."""
+    radius = world.radius + F(1e-4)
+    reach = world.proximity[0]
+    s0 = _sensor(world, 0)
+    s1 = _sensor(world, 1)
+    s2 = _sensor(world, 2)
+    s3 = _sensor(world, 3)
+    s4 = _sensor(world, 4)
+    s5 = _sensor(world, 5)
+    s6 = _sensor(world, 6)
+    for p in range(base, base + I(8)):
+        x = sight[p + X]
+        y = sight[p + Y]
+        c = sight[p + COS]
+        s = sight[p + SIN]
+        bits = _may_see(s0, x, y, c, s, radius, reach)
+        bits += F(2) * _may_see(s1, x, y, c, s, radius, reach)
+        bits += F(4) * _may_see(s2, x, y, c, s, radius, reach)
+        bits += F(8) * _may_see(s3, x, y, c, s, radius, reach)
+        bits += F(16) * _may_see(s4, x, y, c, s, radius, reach)
+        bits += F(32) * _may_see(s5, x, y, c, s, radius, reach)
+        bits += F(64) * _may_see(s6, x, y, c, s, radius, reach)
+        sight[p + SENSORS] = bits
+
+
+@formula
 def _look_at_robots(world, lanes, work, near):
-    """Distance of the proximity sensors to other robots, eight views at a time."""
+    """Distance of the proximity sensors to other robots.
+
+    First the views of one robot on another, then those of the seven rays of each
+    that may hit the other: one in six or so.
+    """
     sight = work.sight
+    ray = work.ray
+    beam = work.beam
     edges = world.edges
     for index in range(near):
         i = work.near[index, 0]
         j = work.near[index, 1]
         _view(lanes, work, i, j, 2 * index)
         _view(lanes, work, j, i, 2 * index + 1)
-    for base in range(I(0), I((2 * near + 7) // 8) * _BLOCK, _BLOCK):
-        for k in range(7):
-            sx = world.sensors[k, 0]
-            sy = world.sensors[k, 1]
-            sc = world.sensors[k, 2]
-            ss = world.sensors[k, 3]
-            row = DISTANCE + I(8 * k)
-            for p in range(base, base + I(8)):
-                c = sight[p + COS]
-                s = sight[p + SIN]
-                sight[p + row] = ray_to_body(
-                    edges,
-                    sight[p + X] + c * sx - s * sy,
-                    sight[p + Y] + s * sx + c * sy,
-                    c * sc - s * ss,
-                    s * sc + c * ss,
-                )
+    for base in range(I(0), I((2 * near + 7) // 8) * _VIEW, _VIEW):
+        _aim(world, sight, base)
+    rays = I(0)
     for number in range(2 * near):
-        i = work.viewer[number]
-        p = I(number // 8) * _BLOCK + I(number % 8)
+        bits = np.int32(sight[I(number // 8) * _VIEW + I(number % 8) + SENSORS])
         for k in range(7):
-            distance = sight[p + DISTANCE + I(8 * k)]
-            if distance < work.reading[k, i]:
-                work.reading[k, i] = distance
+            beam[rays, 0] = number
+            beam[rays, 1] = k
+            rays += I((bits >> k) & 1)
+    for number in range(rays):
+        view = beam[number, 0]
+        p = I(view // 8) * _VIEW + I(view % 8)
+        r = (number // I(8)) * _RAY + number % I(8)
+        sensor = _sensor(world, I(beam[number, 1]))
+        x, y, c, s = _ray(sensor, sight[p + X], sight[p + Y], sight[p + COS], sight[p + SIN])
+        ray[r + RAY_X] = x
+        ray[r + RAY_Y] = y
+        ray[r + RAY_COS] = c
+        ray[r + RAY_SIN] = s
+    for base in range(I(0), ((rays + I(7)) // I(8)) * _RAY, _RAY):
+        for r in range(base, base + I(8)):
+            ray[r + DISTANCE] = ray_to_body(
+                edges, ray[r + RAY_X], ray[r + RAY_Y], ray[r + RAY_COS], ray[r + RAY_SIN]
+            )
+    for number in range(rays):
+        i = I(work.viewer[beam[number, 0]])
+        k = I(beam[number, 1])
+        distance = ray[(number // I(8)) * _RAY + number % I(8) + DISTANCE]
+        work.reading[k, i] = least(work.reading[k, i], distance)
 
 
 @formula

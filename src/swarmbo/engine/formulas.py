@@ -161,14 +161,16 @@ def free_path(vx, vy, ux, uy, limit, substeps, dt):
 
 
 @formula
-def wall_vertex(x, y, frame, gap, spin, found):
-    """Add one vertex of a body to what is known of its contact with a wall; see `wall_contact`."""
-    demand, slide = found
+def wall_vertex(x, y, frame, gap, found):
+    """Add one vertex of a body to what is known of its contact with a wall; see `wall_contact`.
+
+    `frame` has its tangent times the turn rate, `found` the demand and how far across the wall.
+    """
+    demand, depth = found
     across = frame[0] * x + frame[1] * y
-    along = frame[2] * x + frame[3] * y
-    need = spin * along
+    need = frame[2] * x + frame[3] * y
     hit = (across < -gap) & (need > demand)
-    return (need if hit else demand), (spin * across if hit else slide)
+    return (need if hit else demand), (across if hit else depth)
 
 
 @formula
@@ -183,16 +185,18 @@ def wall_contact(vertices_x, vertices_y, frame, gap, spin):
     vertex along the wall, in m/s.
     """
     x, y = vertices_x, vertices_y
+    frame = (frame[0], frame[1], spin * frame[2], spin * frame[3])
     found = (-FAR, F(0))
-    found = wall_vertex(x[0], y[0], frame, gap, spin, found)
-    found = wall_vertex(x[1], y[1], frame, gap, spin, found)
-    found = wall_vertex(x[2], y[2], frame, gap, spin, found)
-    found = wall_vertex(x[3], y[3], frame, gap, spin, found)
-    found = wall_vertex(x[4], y[4], frame, gap, spin, found)
-    found = wall_vertex(x[5], y[5], frame, gap, spin, found)
-    found = wall_vertex(x[6], y[6], frame, gap, spin, found)
-    found = wall_vertex(x[7], y[7], frame, gap, spin, found)
-    return wall_vertex(x[8], y[8], frame, gap, spin, found)
+    found = wall_vertex(x[0], y[0], frame, gap, found)
+    found = wall_vertex(x[1], y[1], frame, gap, found)
+    found = wall_vertex(x[2], y[2], frame, gap, found)
+    found = wall_vertex(x[3], y[3], frame, gap, found)
+    found = wall_vertex(x[4], y[4], frame, gap, found)
+    found = wall_vertex(x[5], y[5], frame, gap, found)
+    found = wall_vertex(x[6], y[6], frame, gap, found)
+    found = wall_vertex(x[7], y[7], frame, gap, found)
+    demand, depth = wall_vertex(x[8], y[8], frame, gap, found)
+    return demand, spin * depth
 
 
 @formula
@@ -290,7 +294,7 @@ def wall_velocity(vn, vt, un, ut, demand, slide, friction, limit):
     sticks = abs(stick_t) <= friction * stick_n
     f = sign * friction * g
     k = ut - vt - sign * friction * (demand - vn)
-    length = np.sqrt(greatest(g * g + f * f, tiny))
+    length = abs(g) * np.sqrt(F(1) + friction * friction)  # of (g, f)
     slip = f + (k - f) * length / (length + limit)
     inverse = F(1) / np.sqrt(greatest(g * g + slip * slip, tiny))
     share = limit * inverse
@@ -348,15 +352,15 @@ def wall_answer(vn, vt, un, ut, demand, slide, friction, limit):
 
 
 @formula
-def contact_point(is_one, rx, ry, nx, ny, spin, found):
+def contact_point(is_one, rx, ry, nx, ny, turn, found):
     """Add a contact point at (rx, ry) in A's frame.
 
-    `spin` is the difference of the turn rates, A's less B's. `found` holds the
-    largest demand so far, up to a constant of the pair (-FAR: none), and that
-    point's place along the normal.
+    `turn` is the normal (nx, ny) times the difference of the turn rates, A's
+    less B's. `found` holds the largest demand so far, up to a constant of the
+    pair (-FAR: none), and that point's place along the normal.
     """
     demand, place = found
-    need = spin * (ry * nx - rx * ny)
+    need = ry * turn[0] - rx * turn[1]
     counts = is_one & (need > demand)
     return (need if counts else demand), (rx * nx + ry * ny if counts else place)
 
@@ -439,12 +443,13 @@ def turned(points, px, py, c, s):
 def contact_points(out, points, nx, ny, spin, found):
     """Add those of six points that are not outside; see `contact_point`."""
     x, y = points
-    found = contact_point(out[0] <= F(0), x[0], y[0], nx, ny, spin, found)
-    found = contact_point(out[1] <= F(0), x[1], y[1], nx, ny, spin, found)
-    found = contact_point(out[2] <= F(0), x[2], y[2], nx, ny, spin, found)
-    found = contact_point(out[3] <= F(0), x[3], y[3], nx, ny, spin, found)
-    found = contact_point(out[4] <= F(0), x[4], y[4], nx, ny, spin, found)
-    return contact_point(out[5] <= F(0), x[5], y[5], nx, ny, spin, found)
+    turn = (spin * nx, spin * ny)
+    found = contact_point(out[0] <= F(0), x[0], y[0], nx, ny, turn, found)
+    found = contact_point(out[1] <= F(0), x[1], y[1], nx, ny, turn, found)
+    found = contact_point(out[2] <= F(0), x[2], y[2], nx, ny, turn, found)
+    found = contact_point(out[3] <= F(0), x[3], y[3], nx, ny, turn, found)
+    found = contact_point(out[4] <= F(0), x[4], y[4], nx, ny, turn, found)
+    return contact_point(out[5] <= F(0), x[5], y[5], nx, ny, turn, found)
 
 
 @formula
@@ -468,7 +473,8 @@ def facing_contact(edges_a, points_a, edges_b, points_b, px, py, c, s, wa, wb):
     spin = wa - wb
     found = contact_points(out_a, points_a, nx, ny, spin, (-FAR, F(0)))
     found = contact_points(out_b, b_in_a, nx, ny, spin, found)
-    found = contact_point(found[0] == -FAR, F(0.5) * px, F(0.5) * py, nx, ny, spin, found)
+    turn = (spin * nx, spin * ny)
+    found = contact_point(found[0] == -FAR, F(0.5) * px, F(0.5) * py, nx, ny, turn, found)
     # B turns about its own centre, at (px, py).
     demand = found[0] + wb * (py * nx - px * ny)
     slide = spin * found[1] + wb * (px * nx + py * ny)
@@ -523,6 +529,14 @@ def ray_to_body(edges, x, y, dx, dy):
     span = ray_to_edge(edges[8], x, y, dx, dy, span)
     enter, leave = span
     return enter if (enter >= F(0)) & (enter <= leave) else FAR
+
+
+@formula
+def may_hit(x, y, dx, dy, radius, reach):
+    """Whether a ray along the unit vector (dx, dy) may hit a disc at the origin within reach."""
+    across = x * dy - y * dx
+    along = -(x * dx + y * dy)
+    return (across * across < radius * radius) & (along > -radius) & (along < reach + radius)
 
 
 @formula

@@ -30,7 +30,8 @@ WIDTH = 8  # float32 numbers in a vector register of AVX2
 ACTIVE_ROWS = 26  # numbers per active lane, see cpu_blocks.py
 LONE_ROWS = 27  # numbers per contact of a lone pair, likewise
 PAIR_ROWS = 71  # numbers per pair that may touch, likewise
-VIEW_ROWS = 11  # numbers per pair of robots of which one may sense the other, see cpu_senses.py
+VIEW_ROWS = 5  # numbers per pair of robots of which one may sense the other, see cpu_senses.py
+RAY_ROWS = 5  # numbers per ray that may hit a robot, likewise
 SECTORS = 64  # directions that are told apart when looking for what faces another robot
 PARTNERS = 6  # contacts with other robots that a robot remembers
 HUGE_WEIGHT = 1e300
@@ -51,6 +52,7 @@ class World(NamedTuple):
     robots: int  # of all swarms
     swarm: int  # robots that meet each other
     trials: int
+    block: Any  # 8, lanes of a block: for loops that LLVM would unroll, not vectorise, if it knew
     width: Any  # m
     height: Any  # m
     nest_depth: float  # m, float64: food logic is exact
@@ -140,8 +142,11 @@ class Work(NamedTuple):
     corner_gap: Array  # m, likewise to the second nearest
     reading: Array  # 7 x lanes: distance to the nearest obstacle, m
     viewer: Array  # views: the lane that looks
-    sight: Array  # what it sees of another robot, in blocks of 8: see cpu_senses.py
+    sight: Array  # the other robot that it may see, in blocks of 8: see cpu_senses.py
+    beam: Array  # rays: the view and the sensor
+    ray: Array  # rays that may hit a robot, in blocks of 8: see cpu_senses.py
     floor: Array  # 3 x lanes: is it food under the two ground sensors and the centre?
+    square: Array  # the arena's square that each lane is in
     slot: Array  # lane -> place among the active lanes, or -1
     active: Array  # what the active lanes need, in blocks of 8 lanes: see cpu_blocks.py
     near: Array  # pairs x 2: lanes within each other's sensing reach
@@ -154,6 +159,7 @@ class Work(NamedTuple):
     contact: Array  # contacts x (normal x, y; demand; slide; impulse n, t; -, -), in m/s
     kind: Array  # 3 x contacts: those of lone pairs, of lone pairs at walls, others
     lone: Array  # what is known of lone pairs, in blocks of 8: see cpu_blocks.py
+    crowd: Array  # 3 x robots: the active lanes in crowds that touch no wall, one, two
     todo: Array  # the contacts that a sweep looks at
     cell_start: Array  # neighbour grid: robots of cell i are cell_robot[cell_start[i]:...]
     cell_robot: Array
@@ -232,6 +238,7 @@ def make_world(scenario: Scenario) -> World:
         robots=scenario.robots,
         swarm=scenario.robots,
         trials=scenario.trials,
+        block=np.uint64(WIDTH),
         width=F(arena.width),
         height=F(arena.height),
         nest_depth=arena.nest_depth,
@@ -347,37 +354,38 @@ def make_lanes(scenario: Scenario, neurons: int, features: bool = False, swarms:
     )
 
 
-def reset_lanes(lanes: Lanes, scenario: Scenario, keys: Array, swarms: int = 1) -> None:
-    """Put the swarms at the start of their trials."""
+def reset_lanes(lanes: Lanes, scenarios: Sequence[Scenario]) -> None:
+    """Put the swarms at the start of their trials, each in its own scenario."""
     for array in lanes:
         array.fill(0)
-    count = swarms * scenario.robots * scenario.trials
-    lanes.x[count:], lanes.y[count:] = scenario.arena.centre
-    by_lane = np.tile(scenario.poses.transpose(1, 0, 2).reshape(-1, 3), (swarms, 1))
-    lanes.x[:count], lanes.y[:count] = by_lane[:, 0], by_lane[:, 1]
-    # Headings in (-pi, pi], as everywhere in the engine.
-    lanes.heading[:count] = -((np.pi - by_lane[:, 2]) % (2 * np.pi) - np.pi)
+    lanes.x[:], lanes.y[:] = scenarios[0].arena.centre
     lanes.sign.fill(1)
     lanes.partners.fill(-1)
-    lanes.key0[:count] = np.tile(keys[..., 0].ravel(), swarms)
-    lanes.key1[:count] = np.tile(keys[..., 1].ravel(), swarms)
-    apply_effects(lanes, scenario.effects(), scenario.trials, swarms)
+    for swarm, scenario in enumerate(scenarios):
+        own = _lanes_of(swarm, scenario.robots, scenario.trials)
+        x, y, heading = scenario.poses.transpose(2, 1, 0).reshape(3, -1)
+        lanes.x[own], lanes.y[own] = x, y
+        # Headings in (-pi, pi], as everywhere in the engine.
+        lanes.heading[own] = -((np.pi - heading) % (2 * np.pi) - np.pi)
+        keys = noise_keys(scenario.noise_key, scenario.trials, scenario.robots)
+        lanes.key0[own], lanes.key1[own] = keys.reshape(-1, 2).T
+        apply_effects(lanes, scenario.effects(), scenario.trials, swarm)
 
 
-def apply_effects(lanes: Lanes, effects: Effects, trials: int, swarms: int = 1) -> None:
-    """Let every robot have the faults that `effects` names."""
-    count = swarms * effects.robots * trials
+def apply_effects(lanes: Lanes, effects: Effects, trials: int, swarm: int = 0) -> None:
+    """Let every robot of a swarm have the faults that `effects` names."""
+    own = _lanes_of(swarm, effects.robots, trials)
+    was_mad = lanes.software[own] == MAD
+    lanes.proximity_fault[own] = np.repeat(effects.proximity, trials)
+    lanes.ground_fault[own] = np.repeat(effects.ground, trials)
+    lanes.left_gain[own] = np.repeat(effects.wheel_gain[:, 0], trials)
+    lanes.right_gain[own] = np.repeat(effects.wheel_gain[:, 1], trials)
+    lanes.software[own] = np.repeat(effects.software, trials)
+    lanes.sign[own][(lanes.software[own] == MAD) & ~was_mad] = 1
 
-    def spread(row: Array, per_robot: Array) -> None:
-        row[:count] = np.tile(np.repeat(per_robot, trials), swarms)
 
-    spread(lanes.proximity_fault, effects.proximity)
-    spread(lanes.ground_fault, effects.ground)
-    spread(lanes.left_gain, effects.wheel_gain[:, 0])
-    spread(lanes.right_gain, effects.wheel_gain[:, 1])
-    was_mad = lanes.software == MAD
-    spread(lanes.software, effects.software)
-    lanes.sign[(lanes.software == MAD) & ~was_mad] = 1
+def _lanes_of(swarm: int, robots: int, trials: int) -> slice:
+    return slice(swarm * robots * trials, (swarm + 1) * robots * trials)
 
 
 def make_work(lanes: int, neurons: int, world: World) -> Work:
@@ -401,7 +409,10 @@ def make_work(lanes: int, neurons: int, world: World) -> Work:
         reading=aligned((7, lanes), F),
         viewer=np.zeros(2 * pairs, np.int32),
         sight=aligned(VIEW_ROWS * (2 * pairs + WIDTH), F),
+        beam=np.zeros((14 * pairs + 1, 2), np.int32),
+        ray=aligned(RAY_ROWS * (14 * pairs + WIDTH), F),
         floor=aligned((3, lanes), np.int32),
+        square=aligned(lanes, np.int32),
         slot=aligned(lanes, np.int32),
         active=aligned(ACTIVE_ROWS * (lanes + 3 * WIDTH), F),
         near=np.zeros((pairs, 2), np.int32),
@@ -413,7 +424,8 @@ def make_work(lanes: int, neurons: int, world: World) -> Work:
         contact_pair=np.zeros(pairs, np.int32),
         contact=aligned((pairs, 8), F),
         kind=np.zeros((3, pairs + 1), np.int32),
-        lone=aligned(LONE_ROWS * (pairs + 2 * WIDTH), F),
+        lone=aligned(LONE_ROWS * (max(pairs, lanes) + 2 * WIDTH), F),
+        crowd=np.zeros((3, lanes + 1), np.int32),
         todo=np.zeros(pairs + 1, np.int32),
         cell_start=np.zeros(cells + 1, np.int32),
         cell_robot=np.zeros(robots, np.int32),

@@ -1,10 +1,10 @@
 """The one door to the engine: teams and a scenario in, scores out."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, fields
-from itertools import groupby
+from itertools import groupby, islice
 from threading import Event, Lock
 from typing import Any, NamedTuple
 
@@ -18,7 +18,8 @@ from swarmbo.errors import InputError, short
 from swarmbo.world.scenario import Scenario
 
 DEVICES = ("auto", "cpu", "gpu")
-LANES = 192  # robots, over all trials, that a thread runs at once
+LANES = 640  # robots, over all trials, that a thread runs at once; they fill its vectors well
+FEW_LANES = 192  # likewise towards the end, when there are several threads to be kept busy
 LAUNCH = 8192  # teams that the GPU takes at once
 
 Team = Sequence[Controller]
@@ -140,10 +141,10 @@ def _on_cpu(
     features: bool,
     progress: Callable[[int], None] | None,
 ) -> list[Rollout]:
-    results, pieces = [], []
     counts = [_count(teams) for teams, _ in work_list]
     threads = min(threads, sum(counts))
-    for job, ((_, scenario), count) in enumerate(zip(work_list, counts, strict=True)):
+    results = []
+    for (_, scenario), count in zip(work_list, counts, strict=True):
         shape = (count, scenario.trials)
         results.append(
             Rollout(
@@ -154,38 +155,36 @@ def _on_cpu(
                 features=np.zeros((*shape, 12)) if features else None,
             )
         )
-        together = _together(min(count, sum(counts) // threads), scenario, features)
-        pieces += [
-            (job, range(first, min(first + together, count))) for first in range(0, count, together)
-        ]
     stop = Event()
-    jobs = _Jobs(pieces)
+    jobs = _Jobs(_pieces([scenario for _, scenario in work_list], counts, threads, features))
 
     def work() -> None:
         """Evaluate the teams that no other thread has taken."""
-        swarms, ready = None, (-1, 0)
-        for job, numbers in jobs:
-            teams, scenario = work_list[job]
-            result = results[job]
-            if swarms is None or ready != (job, len(numbers)):
-                swarms = Swarms(scenario, len(numbers), features=features)
-                ready = (job, len(numbers))
-            swarms.begin([_brains(teams, number, scenario.robots) for number in numbers])
-            remaining = scenario.ticks
+        swarms, ready = None, None
+        for kind, piece in jobs:
+            scenarios = [work_list[job][1] for job, _ in piece]
+            if swarms is None or ready != (kind, len(piece)):
+                swarms = Swarms(scenarios[0], len(piece), features=features)
+                ready = (kind, len(piece))
+            robots = scenarios[0].robots
+            brains = [_brains(work_list[job][0], number, robots) for job, number in piece]
+            swarms.begin(brains, scenarios)
+            remaining = scenarios[0].ticks
             while remaining > 0 and not stop.is_set():
                 step = min(remaining, swarms.ticks_per_call)
                 swarms.advance(step)
                 remaining -= step
             if stop.is_set():
                 return
-            for number, scores in zip(numbers, swarms.all_scores(), strict=True):
+            for (job, number), scores in zip(piece, swarms.all_scores(), strict=True):
+                result = results[job]
                 result.items[number] = scores.items
                 result.uniformity[number] = scores.uniformity
                 result.centre_distance[number] = scores.centre_distance
                 result.coverage[number] = scores.coverage
                 if result.features is not None:
                     result.features[number] = scores.features
-            jobs.finish(len(numbers))
+            jobs.finish(len(piece))
 
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -201,12 +200,15 @@ def _on_cpu(
     return results
 
 
-class _Jobs:
-    """Numbers of teams, some at a time with the job that they belong to, each for one thread."""
+Piece = tuple[Hashable, list[tuple[int, int]]]  # a kind of scenario; jobs and numbers of teams
 
-    def __init__(self, pieces: Sequence[tuple[int, range]]) -> None:
+
+class _Jobs:
+    """Teams that run side by side, some at a time, each for one thread."""
+
+    def __init__(self, pieces: Iterator[Piece]) -> None:
         self.done = 0  # how many teams are finished
-        self._jobs = iter(pieces)
+        self._pieces = pieces
         self._lock = Lock()
 
     def finish(self, count: int) -> None:
@@ -214,20 +216,52 @@ class _Jobs:
         with self._lock:
             self.done += count
 
-    def __iter__(self) -> Iterator[tuple[int, range]]:
+    def __iter__(self) -> Iterator[Piece]:
         while True:
             with self._lock:
-                job = next(self._jobs, None)
-            if job is None:
+                piece = next(self._pieces, None)
+            if piece is None:
                 return
-            yield job
+            yield piece
 
 
-def _together(teams: int, scenario: Scenario, features: bool) -> int:
-    """How many of a thread's teams run side by side: about 200 robots fill the vectors well."""
-    if features:
-        return 1
-    return max(1, min(teams, LANES // (scenario.robots * scenario.trials)))
+def _pieces(
+    scenarios: Sequence[Scenario], counts: Sequence[int], threads: int, features: bool
+) -> Iterator[Piece]:
+    """The teams that run side by side: many at first, then fewer, so that all threads end at once.
+
+    Teams of several jobs do if their scenarios differ in poses, faults and noise alone.
+    """
+    alike: dict[Hashable, list[int]] = {}
+    for job, scenario in enumerate(scenarios):
+        alike.setdefault(_kind(scenario), []).append(job)
+    left = sum(counts)
+    share = -(-left // threads)
+    for kind, jobs in alike.items():
+        scenario = scenarios[jobs[0]]
+        lanes = scenario.robots * scenario.trials
+        most, few = (1, 1) if features else (max(1, LANES // lanes), max(1, FEW_LANES // lanes))
+        teams = ((job, number) for job in jobs for number in range(counts[job]))
+        while True:
+            fair = -(-left // (2 * threads)) if threads > 1 else left
+            piece = list(islice(teams, min(most, max(fair, min(few, share)))))
+            if not piece:
+                break
+            left -= len(piece)
+            yield kind, piece
+
+
+def _kind(scenario: Scenario) -> Hashable:
+    """What scenarios must have in common for their swarms to run side by side."""
+    return (
+        scenario.arena,
+        scenario.robot,
+        scenario.poses.shape,
+        scenario.ticks,
+        scenario.tick,
+        scenario.substeps,
+        tuple(map(tuple, scenario.effects().food)),
+    )
 
 
 def _count(teams: Sequence[Team] | Genomes | Batch) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import is_not
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,16 +28,14 @@ class Scores:
     features: np.ndarray | None = None  # trials x 12: means of `lanes.FEATURES`, then deviations
 
 
-_known: "WeakKeyDictionary[Scenario, tuple[layout.World, np.ndarray]]" = WeakKeyDictionary()
+_known: "WeakKeyDictionary[Scenario, layout.World]" = WeakKeyDictionary()
 
 
-def _prepared(scenario: Scenario) -> tuple[layout.World, np.ndarray]:
-    """The constants and the noise keys of a scenario; many swarms run in the same one."""
-    found = _known.get(scenario)
-    if found is None:
-        keys = layout.noise_keys(scenario.noise_key, scenario.trials, scenario.robots)
-        found = _known[scenario] = (layout.make_world(scenario), keys)
-    return found
+def _world(scenario: Scenario) -> layout.World:
+    """The constants of a scenario; many swarms run in the same one."""
+    if scenario not in _known:
+        _known[scenario] = layout.make_world(scenario)
+    return _known[scenario]
 
 
 class Swarm:
@@ -54,8 +53,7 @@ class Swarm:
     ) -> None:
         self.scenario = scenario
         self.tick = 0  # ticks so far
-        self._world, self._keys = _prepared(scenario)
-        self._world = self._world._replace(robots=self._swarms * scenario.robots)
+        self._world = _world(scenario)._replace(robots=self._swarms * scenario.robots)
         self._lanes = layout.make_lanes(scenario, OUTPUTS, features, self._swarms)
         self._work = self._make_work(OUTPUTS)
         self._team: tuple[Controller, ...] = ()
@@ -151,16 +149,19 @@ class Swarm:
             self._start.clear()
         if noise_key is not None:
             self.scenario = replace(self.scenario, noise_key=noise_key)
-            self._keys = layout.noise_keys(noise_key, self.scenario.trials, self.scenario.robots)
             self._start.clear()
         if not self._start:
-            layout.reset_lanes(self._lanes, self.scenario, self._keys, self._swarms)
+            layout.reset_lanes(self._lanes, self._scenarios())
             arrays = self._lanes._replace(values=self._lanes.x)
             self._start = [(array, array.copy()) for array in arrays]
         for array, start in self._start:
             array[...] = start
         self._lanes.values.fill(0)
         self.tick = 0
+
+    def _scenarios(self) -> Sequence[Scenario]:
+        """The scenario of each swarm."""
+        return [self.scenario]
 
     def _by_trial(self, row: np.ndarray, swarm: int = 0) -> np.ndarray:
         robots, trials = self.scenario.robots, self.scenario.trials
@@ -236,11 +237,23 @@ class Swarms(Swarm):
 
     def __init__(self, scenario: Scenario, swarms: int, *, features: bool = False) -> None:
         self._swarms = swarms
+        self._each = [scenario] * swarms
         still = Controller(0, (0.0, 0.0), ())
         super().__init__(scenario, [still] * scenario.robots, features=features)
 
-    def begin(self, brains: Sequence[layout.Brains]) -> None:
-        """Start the trials again, each swarm with its brains."""
+    def _scenarios(self) -> Sequence[Scenario]:
+        return self._each
+
+    def begin(
+        self, brains: Sequence[layout.Brains], scenarios: Sequence[Scenario] | None = None
+    ) -> None:
+        """Start the trials again, each swarm with its brains.
+
+        And, if given, in its own scenario; they may differ in poses, faults and noise alone.
+        """
+        if scenarios is not None and any(map(is_not, scenarios, self._each)):
+            self._each = list(scenarios)
+            self._start.clear()
         self._make_room(max(int((part.runs[:, 3] - part.runs[:, 2]).max()) for part in brains))
         self._brains = layout.join_brains(brains)
         self.reset()
