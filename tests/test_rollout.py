@@ -16,6 +16,7 @@ from swarmbo import (
     Rollout,
     Scenario,
     bundled_controllers,
+    conditions,
     random_genomes,
     rollout,
 )
@@ -25,6 +26,7 @@ from swarmbo.engine.compilation import cache_folder, is_cached
 from swarmbo.engine.lanes import genome_brains, make_brains
 from swarmbo.engine.rollout import Batch, choose_device, rollouts
 from swarmbo.engine.swarm import Swarm, Swarms
+from swarmbo.world.disturbance import DISTURBANCES
 
 SCENARIO = Scenario.draw(seed=1, trials=2, ticks=40)
 RECORDED = bundled_controllers("recorded")
@@ -107,6 +109,36 @@ def test_teams_of_many_scenarios_get_what_they_get_alone(threads: int) -> None:
         assert_equal(one, two)
     assert done[-1] == 6
     assert rollouts([]) == []
+
+
+def test_swarms_with_other_faults_run_side_by_side_as_if_alone() -> None:
+    genomes = Genomes.from_controllers(RECORDED[:4])
+    scenarios = [
+        Scenario.draw(
+            seed=seed, trials=2, ticks=40, disturbances=(conditions(kind, seed)[0],), noise_key=seed
+        )
+        for seed, kind in enumerate(DISTURBANCES, start=1)
+    ]
+    batches = [Batch(scenario, genomes, np.repeat([[0], [3]], 6, 1)) for scenario in scenarios]
+    pieces = list(door._pieces(scenarios, [2] * len(scenarios), 1, False))
+    assert [len(teams) for _, teams in pieces] == [10, 2], "only where food is scarce it differs"
+    teams = [[RECORDED[number]] * 6 for number in (0, 3)]
+    for scenario, found in zip(scenarios, rollouts(batches, threads=1), strict=True):
+        assert_equal(found, rollout(teams, scenario, threads=1))
+
+
+@pytest.mark.parametrize(
+    ("teams", "threads", "largest"),
+    [(78, 1, 13), (78, 2, 13), (500, 16, 13), (60, 4, 8), (3, 2, 2), (1, 1, 1)],
+)
+def test_threads_share_the_teams_and_end_together(teams: int, threads: int, largest: int) -> None:
+    scenario = Scenario.draw(seed=1, ticks=1)
+    pieces = [piece for _, piece in door._pieces([scenario], [teams], threads, False)]
+    assert [team for piece in pieces for team in piece] == [(0, n) for n in range(teams)]
+    sizes = [len(piece) for piece in pieces]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == largest
+    assert threads == 1 or sizes[-1] <= 4
 
 
 def test_batches_are_checked() -> None:
