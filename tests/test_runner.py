@@ -80,6 +80,17 @@ def test_replicate_is_the_maps_seed_or_the_first() -> None:
     assert (case.replicate, case.scenario.noise_key) == (1, replicate_noise_key(1))
 
 
+def test_fresh_noise_is_other_noise_in_the_same_world() -> None:
+    case = Case.of(small_map(), "proximity:1", trials=TRIALS, ticks=TICKS, noise="fresh")
+    for scenario, usual in (
+        (case.scenario, small_case().scenario),
+        (case.healthy, small_case().healthy),
+    ):
+        assert scenario.noise_key == case.scenario.noise_key != usual.noise_key
+        assert np.array_equal(scenario.poses, usual.poses)
+        assert scenario.disturbances == usual.disturbances
+
+
 def test_robots_of_one_fault_are_one_group() -> None:
     faults = Proximity(("none", "min", "none", "min", "random", "none"))
     assert small_case([faults]).groups == (

@@ -110,8 +110,11 @@ def test_definition_survives_json(tmp_path: Path) -> None:
         again = definition_from_json(json.loads(json.dumps(definition.to_json())))
         assert again == definition
         assert list(again.runs.items()) == list(definition.runs.items())
-    with pytest.raises(InputError, match="is damaged"):
-        definition_from_json({"name": "x"})
+    older = {key: value for key, value in definition.to_json().items() if key != "noise"}
+    assert definition_from_json(older) == definition
+    for damaged in ({"name": "x"}, older | {"noise": "loud"}):
+        with pytest.raises(InputError, match="is damaged"):
+            definition_from_json(damaged)
 
 
 def test_replicate_is_the_maps_seed_or_as_written(tmp_path: Path) -> None:
@@ -147,6 +150,7 @@ def test_seed_of_learners_is_alike_within_a_condition_only() -> None:
         ("ticks = 100", "seeds = []", "seeds is []; give a list with at least one entry"),
         ("ticks = 100", "seeds = [1, 1]", "seeds has 1 twice; keep one"),
         ("ticks = 100", "seeds = [-1]", "seeds is -1; give an integer, 0 to"),
+        ("ticks = 100", "noise = 3", 'noise is 3; give "replicate" or "fresh"'),
         ("ticks = 100", "robot = {noise = 1}", "robot has no key 'noise'; use wheel_base"),
         ("ticks = 100", "robot = {friction = -1}", "robot: a robot's friction must be finite"),
         ('"software-nest"', '"moon"', "experiment 1: disturbances: there is no 'moon'"),
@@ -351,6 +355,7 @@ def test_study_can_be_added_to(run: Run) -> None:
         ("evaluations = 3", "evaluations = 4", "evaluations is now 4 and was 3"),
         ('name = "small"', 'name = "other"', "name is now 'other' and was 'small'"),
         ("ticks = 100", "ticks = 90", "ticks is now 90 and was 100"),
+        ("ticks", 'noise = "fresh"\nticks', "noise is now 'fresh' and was 'replicate'"),
         ("ticks = 100", "ticks = 100\nrobot = {friction = 1}", "robot is now {'friction': 1.0}"),
         ("loss = 0.4", "loss = 0.5", "loss of lossy is now 0.5 and was 0.4"),
         (', "random"]', "]", "the learner random is missing"),

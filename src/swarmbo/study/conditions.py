@@ -20,6 +20,7 @@ from swarmbo.world.disturbance import (
 
 DEMONSTRATION = ("paper-1", "proximity:12", "smbo-dec")  # much is lost, and much won back
 DRAWS = 20  # fault draws per replicate
+NOISE = ("replicate", "fresh")  # that a swarm meets: that of its map's evolution, or other noise
 CONDITION_KINDS = (
     "proximity",
     "ground",

@@ -17,7 +17,7 @@ from swarmbo.errors import InputError, is_finite_number, is_integer, naming, sho
 from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
 from swarmbo.files import read_text
 from swarmbo.streams import Stream
-from swarmbo.study.conditions import CONDITION_KINDS, conditions
+from swarmbo.study.conditions import CONDITION_KINDS, NOISE, conditions
 from swarmbo.world.disturbance import from_json, load_disturbances
 from swarmbo.world.robot import THYMIO, Robot
 from swarmbo.world.scenario import TRIALS
@@ -146,6 +146,7 @@ class Definition:
     variants: Mapping[str, Variant]  # by label, in the order of the experiments
     evaluations: int = EVALUATIONS
     seeds: tuple[int, ...] = (1,)  # of learners' choices and of fresh noise
+    noise: str = NOISE[0]  # with which centralised learners and references are evaluated
     trials: int = TRIALS
     ticks: int | None = None  # of a trial; None: those of the arena
     robot: Mapping[str, Any] = field(default_factory=dict)  # what differs from the Thymio
@@ -215,6 +216,7 @@ class Definition:
             },
             "evaluations": self.evaluations,
             "seeds": list(self.seeds),
+            "noise": self.noise,
             "trials": self.trials,
             "ticks": self.ticks,
             "robot": dict(self.robot),
@@ -223,7 +225,7 @@ class Definition:
 
     def check_extends(self, before: "Definition") -> None:
         """InputError when a study differs from what it was, other than by additions."""
-        for name in ("name", "evaluations", "trials", "ticks", "robot"):
+        for name in ("name", "evaluations", "noise", "trials", "ticks", "robot"):
             mine, theirs = getattr(self, name), getattr(before, name)
             if mine != theirs:
                 raise _changed(f"{name} is now {short(mine)} and was {short(theirs)}")
@@ -302,7 +304,7 @@ def load_definition(name: str | os.PathLike[str]) -> Definition:
         return _read(content, folder)
 
 
-_TOP = ("name", "maps", "experiments", "variants", "evaluations", "seeds", "robot")
+_TOP = ("name", "maps", "experiments", "variants", "evaluations", "seeds", "noise", "robot")
 _HIDDEN = ("trials", "ticks")  # for studies that try something out
 
 
@@ -315,6 +317,9 @@ def _read(content: dict[str, Any], folder: Path) -> Definition:
     seeds = _list("seeds", content.get("seeds", [1]))
     for seed in seeds:
         _integer("seeds", seed, 0)
+    noise = content.get("noise", NOISE[0])
+    if noise not in NOISE:
+        raise InputError(f'noise is {short(noise)}; give "{NOISE[0]}" or "{NOISE[1]}"')
     trials = _integer("trials", content.get("trials", TRIALS), 1, 1000)
     ticks = content.get("ticks")
     if ticks is not None:
@@ -342,6 +347,7 @@ def _read(content: dict[str, Any], folder: Path) -> Definition:
         variants={label: defined.get(label) or _variant(label, {}) for label in used},
         evaluations=evaluations,
         seeds=tuple(seeds),
+        noise=noise,
         trials=trials,
         ticks=ticks,
         robot=robot,
@@ -492,6 +498,7 @@ def definition_from_json(value: Any) -> Definition:
             variants=variants,
             evaluations=value["evaluations"],
             seeds=tuple(value["seeds"]),
+            noise=NOISE[NOISE.index(value.get("noise", NOISE[0]))],
             trials=value["trials"],
             ticks=value["ticks"],
             robot=dict(value["robot"]),

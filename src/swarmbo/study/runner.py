@@ -20,7 +20,7 @@ from swarmbo.engine.rollout import Batch, choose_device, rollouts
 from swarmbo.errors import InputError, is_integer, naming, short
 from swarmbo.evolution.behaviour_map import BehaviourMap
 from swarmbo.streams import Stream
-from swarmbo.study.conditions import read_disturbance
+from swarmbo.study.conditions import NOISE, read_disturbance
 from swarmbo.world.arena import FORAGING, Arena
 from swarmbo.world.disturbance import HEALTHY, SENSOR_FAULTS, Disturbance, Effects
 from swarmbo.world.robot import THYMIO, Robot
@@ -36,8 +36,8 @@ EVALUATIONS = 30  # of a run in the paper
 class Case:
     """A map's swarm in a disturbed world.
 
-    Poses and noise key of the scenario are the replicate's, so that without a
-    disturbance every controller delivers what the map says.
+    Poses and, unless noise is fresh, noise key of the scenario are the replicate's,
+    so that without a disturbance every controller delivers what the map says.
     """
 
     behaviour_map: BehaviourMap
@@ -53,12 +53,15 @@ class Case:
         trials: int = TRIALS,
         ticks: int | None = None,
         replicate: int | None = None,
+        noise: str = NOISE[0],
         robot: Robot = THYMIO,
     ) -> "Case":
         """The swarm of a map under KIND:INDEX, FILE.json or given disturbances.
 
         The replicate is by default the map's seed, or 1. `ticks` defaults to those of
         the arena; a condition of a 2x kind has its own arena and number of robots.
+        `noise` is "replicate" or "fresh": the replicate's, which the map was evolved
+        with, or noise that it never met.
         """
         if behaviour_map.genomes is None:
             raise InputError("the map holds no controllers; use one that was saved with them")
@@ -78,6 +81,7 @@ class Case:
                 ticks=ticks,
                 robot=robot,
                 disturbances=disturbances,
+                noise_key=None if noise == NOISE[0] else Stream("fresh", replicate).key(),
             )
         return cls(behaviour_map=behaviour_map, scenario=scenario, replicate=replicate)
 
@@ -92,6 +96,7 @@ class Case:
             trials=scenario.trials,
             ticks=scenario.ticks,
             robot=scenario.robot,
+            noise_key=scenario.noise_key,
         )
 
     @cached_property

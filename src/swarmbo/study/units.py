@@ -102,6 +102,7 @@ def case_of(definition: Definition, key: CaseKey, behaviour_map: BehaviourMap) -
         behaviour_map,
         f"{key.disturbance}:{key.condition}" if given is None else from_json(given),
         replicate=key.replicate,
+        noise=definition.noise,
         robot=definition.robot_model(),
         trials=definition.trials,
         ticks=definition.ticks,
