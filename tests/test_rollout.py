@@ -129,7 +129,7 @@ def test_swarms_with_other_faults_run_side_by_side_as_if_alone() -> None:
 
 @pytest.mark.parametrize(
     ("teams", "threads", "largest"),
-    [(78, 1, 13), (78, 2, 13), (500, 16, 13), (60, 4, 8), (3, 2, 2), (1, 1, 1)],
+    [(78, 1, 13), (78, 2, 13), (500, 16, 13), (20, 4, 5), (3, 2, 2), (1, 1, 1)],
 )
 def test_threads_share_the_teams_and_end_together(teams: int, threads: int, largest: int) -> None:
     scenario = Scenario.draw(seed=1, ticks=1)
@@ -138,7 +138,7 @@ def test_threads_share_the_teams_and_end_together(teams: int, threads: int, larg
     sizes = [len(piece) for piece in pieces]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] == largest
-    assert threads == 1 or sizes[-1] <= 4
+    assert threads == 1 or sizes[-1] == 1
 
 
 def test_batches_are_checked() -> None:

@@ -19,7 +19,6 @@ from swarmbo.world.scenario import Scenario
 
 DEVICES = ("auto", "cpu", "gpu")
 LANES = 640  # robots, over all trials, that a thread runs at once; they fill its vectors well
-FEW_LANES = 192  # likewise towards the end, when there are several threads to be kept busy
 LAUNCH = 8192  # teams that the GPU takes at once
 
 Team = Sequence[Controller]
@@ -236,17 +235,11 @@ def _pieces(
     for job, scenario in enumerate(scenarios):
         alike.setdefault(_kind(scenario), []).append(job)
     left = sum(counts)
-    share = -(-left // threads)
     for kind, jobs in alike.items():
-        scenario = scenarios[jobs[0]]
-        lanes = scenario.robots * scenario.trials
-        most, few = (1, 1) if features else (max(1, LANES // lanes), max(1, FEW_LANES // lanes))
+        lanes = scenarios[jobs[0]].poses[..., 0].size
+        most = 1 if features else max(1, LANES // lanes)
         teams = ((job, number) for job in jobs for number in range(counts[job]))
-        while True:
-            fair = -(-left // (2 * threads)) if threads > 1 else left
-            piece = list(islice(teams, min(most, max(fair, min(few, share)))))
-            if not piece:
-                break
+        while piece := list(islice(teams, min(most, -(-left // threads)))):
             left -= len(piece)
             yield kind, piece
 

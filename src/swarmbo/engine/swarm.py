@@ -163,10 +163,9 @@ class Swarm:
         """The scenario of each swarm."""
         return [self.scenario]
 
-    def _by_trial(self, row: np.ndarray, swarm: int = 0) -> np.ndarray:
+    def _by_trial(self, row: np.ndarray) -> np.ndarray:
         robots, trials = self.scenario.robots, self.scenario.trials
-        size = robots * trials
-        return row[swarm * size : (swarm + 1) * size].reshape(robots, trials).T
+        return row[: robots * trials].reshape(robots, trials).T
 
     @property
     def poses(self) -> np.ndarray:
@@ -201,24 +200,27 @@ class Swarm:
 
     def scores(self) -> Scores:
         """Items and HBD numbers since the start of the trials."""
-        return self._scores(0)
+        return self._scores()[0]
 
-    def _scores(self, swarm: int) -> Scores:
+    def _scores(self) -> list[Scores]:
+        """Those of each swarm."""
         ticks = max(self.tick, 1)
-        trials = self.scenario.trials
-        visits = self._lanes.visits[swarm * trials : (swarm + 1) * trials]
-        shares = visits / (ticks * self.scenario.robots)
+        robots, trials = self.scenario.robots, self.scenario.trials
+        shape = (self._swarms, robots, trials)
+        size = self._swarms * robots * trials
+        items = self._lanes.items[:size].reshape(shape).transpose(0, 2, 1).copy()
+        distance = self._lanes.distance[:size].reshape(shape).mean(axis=1) / ticks
+        visits = self._lanes.visits
+        shares = visits / (ticks * robots)
         visited = np.count_nonzero(visits, axis=1)
         even = 1 / np.maximum(visited, 1)
         spread = np.where(visits > 0, np.abs(shares - even[:, None]), 0).sum(axis=1)
-        distance = self._by_trial(self._lanes.distance, swarm).mean(axis=1) / ticks
-        return Scores(
-            items=self._by_trial(self._lanes.items, swarm).copy(),
-            uniformity=(1 - even) - spread / 2,
-            centre_distance=distance * self._world.per_half_diagonal,
-            coverage=visited / visits.shape[1],
-            features=self._features(ticks),
-        )
+        uniformity = ((1 - even) - spread / 2).reshape(self._swarms, trials)
+        coverage = (visited / visits.shape[1]).reshape(self._swarms, trials)
+        centre_distance = distance * self._world.per_half_diagonal
+        features = self._features(ticks)
+        columns = zip(items, uniformity, centre_distance, coverage, strict=True)
+        return [Scores(*column, features=features) for column in columns]
 
     def _features(self, ticks: int) -> np.ndarray | None:
         sums = self._lanes.features
@@ -260,4 +262,4 @@ class Swarms(Swarm):
 
     def all_scores(self) -> list[Scores]:
         """The scores of each swarm."""
-        return [self._scores(swarm) for swarm in range(self._swarms)]
+        return self._scores()
