@@ -249,7 +249,7 @@ def test_swarms_of_one_scenario_do_not_disturb_each_other() -> None:
     assert np.array_equal(two.poses, three.poses)
 
 
-@pytest.mark.parametrize(("robots", "trials"), [(6, 8), (5, 3), (1, 1)])
+@pytest.mark.parametrize(("robots", "trials"), [(6, 8), (5, 3), (1, 1), (30, 2)])
 def test_swarms_side_by_side_move_as_if_alone(robots: int, trials: int) -> None:
     """To the last bit, long after the first contacts, at every place among the lanes."""
     scenario = Scenario.draw(seed=2, robots=robots, trials=trials)

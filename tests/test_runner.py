@@ -89,6 +89,8 @@ def test_fresh_noise_is_other_noise_in_the_same_world() -> None:
         assert scenario.noise_key == case.scenario.noise_key != usual.noise_key
         assert np.array_equal(scenario.poses, usual.poses)
         assert scenario.disturbances == usual.disturbances
+    with pytest.raises(InputError, match='noise is \'loud\'; give "replicate" or "fresh"'):
+        Case.of(small_map(), [], noise="loud")
 
 
 def test_robots_of_one_fault_are_one_group() -> None:

@@ -1,12 +1,16 @@
 """The engine's promises to its users: swarms that go on, and scores that do not depend on how."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarmbo import (
+    FORAGING,
     Actuator,
+    Controller,
     Food,
     InputError,
     Proximity,
@@ -148,3 +152,17 @@ def test_wrong_calls_are_refused() -> None:
         rollout([], scenario)
     with pytest.raises(InputError, match="lists 2 robots"):
         Swarm(scenario, MIXED).disturbances = [Proximity(("min", "max"))]
+
+
+def test_many_robots_sense_each_other_in_a_corridor() -> None:
+    """The neighbour grid of a long and narrow arena has more cells than that of a square one."""
+    still = Controller(0, (0.0, 0.0), ())
+    corridor = replace(FORAGING, width=400.0, height=0.3, food=(), start_x=(1, 399))
+    poses = np.zeros((1, 26, 3))
+    poses[0, :, 0] = np.repeat(np.linspace(1, 399, 13), 2) + np.tile([0, 0.2], 13)
+    poses[0, :, 1] = 0.15
+    swarm = Swarm(Scenario(poses=poses, arena=corridor).without_noise(), [still] * 26)
+    swarm.advance(1)
+    front = swarm.inputs[0, :, 2]
+    assert (front[::2] < 1).all(), "the one behind sees the one before it"
+    assert (front[1::2] == 1).all()

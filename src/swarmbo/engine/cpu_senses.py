@@ -62,20 +62,21 @@ def _all_pairs(world, lanes, work):
 @formula
 def _grid_pairs(world, lanes, work):
     """The same with a grid whose cells are at least as wide as the sensing reach."""
+    robots = world.swarm
+    trials = world.trials
     reach2 = np.float64(world.sense_reach * world.sense_reach)
-    side = greatest(
-        world.sense_reach, np.sqrt(world.width * world.height / np.float32(world.robots))
-    )
+    side = greatest(world.sense_reach, np.sqrt(world.width * world.height / np.float32(robots)))
     per_side = np.float64(1 / side)
     columns = np.int64(world.width / side) + 1
     rows = np.int64(world.height / side) + 1
     capacity = work.near.shape[0]
     count = 0
-    for trial in range(world.trials):
+    for group in range(world.robots // robots * trials):  # the robots of a swarm in one trial
+        first_lane = group // trials * robots * trials + group % trials
         for cell in range(columns * rows + 1):
             work.cell_start[cell] = 0
-        for robot in range(world.robots):
-            lane = robot * world.trials + trial
+        for robot in range(robots):
+            lane = first_lane + robot * trials
             column = min(max(np.int64(lanes.x[lane] * per_side), 0), columns - 1)
             row = min(max(np.int64(lanes.y[lane] * per_side), 0), rows - 1)
             cell = row * columns + column
@@ -84,23 +85,23 @@ def _grid_pairs(world, lanes, work):
         for cell in range(columns * rows):
             work.cell_start[cell + 1] += work.cell_start[cell]
         # Filling from the back moves each start down to its final place.
-        for robot in range(world.robots - 1, -1, -1):
+        for robot in range(robots - 1, -1, -1):
             cell = work.robot_cell[robot]
             work.cell_start[cell + 1] -= 1
             work.cell_robot[work.cell_start[cell + 1]] = robot
-        for robot in range(world.robots):
-            lane = robot * world.trials + trial
+        for robot in range(robots):
+            lane = first_lane + robot * trials
             cell = np.int64(work.robot_cell[robot])
             column = cell % columns
             row = cell // columns
             for other_row in range(max(row - 1, 0), min(row + 2, rows)):
                 first = other_row * columns + max(column - 1, 0)
                 last = other_row * columns + min(column + 1, columns - 1)
-                end = world.robots if last + 2 > columns * rows else work.cell_start[last + 2]
+                end = robots if last + 2 > columns * rows else work.cell_start[last + 2]
                 for index in range(work.cell_start[first + 1], end):
                     other = work.cell_robot[index]
                     if other > robot:
-                        other_lane = other * world.trials + trial
+                        other_lane = first_lane + other * trials
                         dx = lanes.x[other_lane] - lanes.x[lane]
                         dy = lanes.y[other_lane] - lanes.y[lane]
                         if dx * dx + dy * dy < reach2 and count < capacity:

@@ -392,7 +392,9 @@ def make_work(lanes: int, neurons: int, world: World) -> Work:
     """Scratch memory for swarms of up to this many lanes and neurons."""
     robots, trials = world.swarm, world.trials
     pairs = min(world.robots * (robots - 1) // 2 * trials, 16 * lanes) + WIDTH
-    cells = 4 * robots + 16
+    # Of the neighbour grid, see cpu_senses.py; some more than there can be.
+    side = max(world.sense_reach, np.sqrt(world.width * world.height / robots))
+    cells = (int(world.width / side) + 2) * (int(world.height / side) + 2)
     return Work(
         word=aligned(lanes, np.uint32),
         x=aligned(lanes, F),

@@ -233,8 +233,8 @@ class Swarm:
 class Swarms(Swarm):
     """Several swarms side by side, which do not meet: they fill vectors better than one does.
 
-    Each gets the very numbers that it would get alone. They can be advanced and
-    scored; what else `Swarm` tells is about the first of them.
+    Each gets the very numbers that it would get alone. They can be begun, advanced and
+    scored; what else `Swarm` tells is about the first of them, and not to be set.
     """
 
     def __init__(self, scenario: Scenario, swarms: int, *, features: bool = False) -> None:
@@ -255,6 +255,7 @@ class Swarms(Swarm):
         """
         if scenarios is not None and any(map(is_not, scenarios, self._each)):
             self._each = list(scenarios)
+            self.scenario = self._each[0]
             self._start.clear()
         self._make_room(max(int((part.runs[:, 3] - part.runs[:, 2]).max()) for part in brains))
         self._brains = layout.join_brains(brains)

@@ -65,6 +65,8 @@ class Case:
         """
         if behaviour_map.genomes is None:
             raise InputError("the map holds no controllers; use one that was saved with them")
+        if noise not in NOISE:
+            raise InputError(f'noise is {short(noise)}; give "{NOISE[0]}" or "{NOISE[1]}"')
         replicate = replicate_of(behaviour_map) if replicate is None else replicate
         disturbances: tuple[Disturbance, ...]
         arena: Arena | None = None
@@ -114,8 +116,7 @@ class Case:
     def with_noise(self, *name: str | int) -> Scenario:
         """The same world with other noise, named by words and integers.
 
-        The same object for the same name while it is in use: teams that meet the
-        same noise are simulated side by side.
+        The same object for the same name while it is in use: its constants are made once.
         """
         key = Stream(*name, self.replicate).key()
         scenario = self._in_use.get(key)

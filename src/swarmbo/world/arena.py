@@ -45,6 +45,8 @@ class Arena:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "food", tuple(Food(*map(float, disc)) for disc in self.food))
+        object.__setattr__(self, "start_x", tuple(self.start_x))
+        object.__setattr__(self, "start_y", tuple(self.start_y))
         sizes = (self.width, self.height, self.square)
         if not all(math.isfinite(size) and size > 0 for size in sizes):
             raise InputError("an arena's width, height and square must be finite and positive")
