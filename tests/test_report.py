@@ -16,7 +16,7 @@ from scipy.stats import ranksums
 from swarmbo import InputError
 from swarmbo.cli.report import report
 from swarmbo.study.report import check_folder, write_report
-from swarmbo.study.report_text import csv_tables, latex_details, latex_table, markdown
+from swarmbo.study.report_text import csv_tables, latex_details, latex_table, markdown, overview
 from swarmbo.study.store import Results
 from swarmbo.study.summary import Cell, Column, Comparison, Published, Summary, published, summarise
 from tests.test_behaviour_map import synthetic_map
@@ -194,6 +194,13 @@ def test_short_trials_are_booked_as_such() -> None:
     results = results_of(central("smbo", [2.0, 4.0]))
     short = replace(results, about={"definition": {"ticks": 50}})
     assert summarise(short).developments[0].curves[0].seconds[0] == 10
+
+
+def test_report_says_when_noise_was_fresh() -> None:
+    usual = small_study()
+    fresh = replace(usual, about={"definition": {"noise": "fresh"}})
+    assert "noise that the maps never met" in overview(summarise(fresh))
+    assert "noise" not in overview(summarise(usual))
 
 
 def test_several_seeds_are_drawn_again_with_their_condition() -> None:

@@ -204,9 +204,10 @@ def overview(summary: Summary) -> str:
         + " in all",
         _plural(len(runs.drop_duplicates(["map", "replicate"])), "replicate"),
     ]
+    noise = " Centralised learners and references with noise that the maps never met."
     return (
         f"{parts[0]}: {parts[1]}, {parts[2]} ({parts[3]}), {parts[4]}; {most} evaluations each, "
-        f"booked as {', '.join(times)}."
+        f"booked as {', '.join(times)}.{noise * summary.fresh_noise}"
     )
 
 

@@ -210,6 +210,7 @@ class Summary:
     scores: dict[str, Score]  # per table, and "all"
     conditions: pd.DataFrame  # a row per run: its condition, what came out, the references
     missing: tuple[str, ...]  # sentences
+    fresh_noise: bool = False  # did centralised learners meet other noise than their maps?
 
     def table(self, name: str) -> Table | None:
         """The table of that name, if the study has runs for it."""
@@ -258,7 +259,8 @@ def summarise(results: "Results") -> Summary:
     )
     lines = _lines(runs)
     definition = results.about.get("definition")
-    ticks = definition.get("ticks") if isinstance(definition, dict) else None
+    definition = definition if isinstance(definition, dict) else {}
+    ticks = definition.get("ticks")
     developments = tuple(
         _development(table, str(disturbance), own, course, ticks)
         for table in ("1", "2a")
@@ -271,6 +273,7 @@ def summarise(results: "Results") -> Summary:
         scores=_scores(tables),
         conditions=_conditions(runs),
         missing=tuple(_missing(tables, runs, results.about.get("runs"))),
+        fresh_noise=definition.get("noise") == "fresh",
     )
 
 
