@@ -1,7 +1,7 @@
 """Contact on the CPU: the sub-steps of a tick for the robots that may touch something.
 
 Lone robots at walls are solved here, a block at a time and in closed form;
-those that touch each other in `cpu_contacts`.
+contacts between robots are found in `cpu_contacts` and solved in `cpu_solver`.
 """
 
 import numpy as np
@@ -45,8 +45,8 @@ from swarmbo.engine.cpu_contacts import (
     recall,
     relate,
     remember,
-    solve_contacts,
 )
+from swarmbo.engine.cpu_solver import solve_contacts
 from swarmbo.engine.formulas import (
     FAR,
     F,

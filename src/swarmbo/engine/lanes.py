@@ -158,7 +158,7 @@ class Work(NamedTuple):
     contact_pair: Array  # contact -> pair
     contact: Array  # contacts x (normal x, y; demand; slide; impulse n, t; -, -), in m/s
     kind: Array  # 3 x contacts: those of lone pairs, of lone pairs at walls, others
-    lone: Array  # what is known of lone pairs, in blocks of 8: see cpu_blocks.py
+    lone: Array  # what is known of lone pairs, then of crowds, in blocks of 8: see cpu_blocks.py
     crowd: Array  # 3 x robots: the active lanes in crowds that touch no wall, one, two
     todo: Array  # the contacts that a sweep looks at
     cell_start: Array  # neighbour grid: robots of cell i are cell_robot[cell_start[i]:...]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from swarmbo.errors import InputError
+from swarmbo.errors import InputError, short
 from swarmbo.streams import Stream
 from swarmbo.world.arena import FORAGING, FORAGING_2X, Arena, Food
 from swarmbo.world.disturbance import (
@@ -19,6 +19,7 @@ from swarmbo.world.disturbance import (
 )
 
 DEMONSTRATION = ("paper-1", "proximity:12", "smbo-dec")  # much is lost, and much won back
+EVALUATIONS = 30  # of a run in the paper
 DRAWS = 20  # fault draws per replicate
 NOISE = ("replicate", "fresh")  # that a swarm meets: that of its map's evolution, or other noise
 CONDITION_KINDS = (
@@ -32,6 +33,13 @@ CONDITION_KINDS = (
     "food-scarcity-2x",
     "software-food-random",  # the food source is drawn, as the paper says; its experiments use 0
 )
+
+
+def check_noise(noise: object) -> str:
+    """One of NOISE; InputError when it is none."""
+    if noise not in NOISE:
+        raise InputError(f'noise is {short(noise)}; give "{NOISE[0]}" or "{NOISE[1]}"')
+    return str(noise)
 
 
 def condition_arena(kind: str) -> Arena:

@@ -19,7 +19,8 @@ from swarmbo.engine.rollout import default_threads
 from swarmbo.engine.swarm import Swarm
 from swarmbo.errors import InputError
 from swarmbo.streams import Stream
-from swarmbo.study.runner import EVALUATIONS, Case, Evaluation, Run
+from swarmbo.study.conditions import EVALUATIONS
+from swarmbo.study.runner import Case, Evaluation, Run
 from swarmbo.world.scenario import MAX_VISITS
 
 

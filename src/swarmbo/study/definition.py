@@ -17,12 +17,11 @@ from swarmbo.errors import InputError, is_finite_number, is_integer, naming, sho
 from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
 from swarmbo.files import read_text
 from swarmbo.streams import Stream
-from swarmbo.study.conditions import CONDITION_KINDS, NOISE, conditions
+from swarmbo.study.conditions import CONDITION_KINDS, EVALUATIONS, NOISE, check_noise, conditions
 from swarmbo.world.disturbance import from_json, load_disturbances
 from swarmbo.world.robot import THYMIO, Robot
 from swarmbo.world.scenario import TRIALS
 
-EVALUATIONS = 30  # of a run in the paper
 TABLES = ("1", "2a", "2b")
 MAX_RUNS = 10_000_000
 _ROBOT = ("wheel_base", "max_speed", "friction", "proximity_range", "proximity_noise")
@@ -317,9 +316,7 @@ def _read(content: dict[str, Any], folder: Path) -> Definition:
     seeds = _list("seeds", content.get("seeds", [1]))
     for seed in seeds:
         _integer("seeds", seed, 0)
-    noise = content.get("noise", NOISE[0])
-    if noise not in NOISE:
-        raise InputError(f'noise is {short(noise)}; give "{NOISE[0]}" or "{NOISE[1]}"')
+    noise = check_noise(content.get("noise", NOISE[0]))
     trials = _integer("trials", content.get("trials", TRIALS), 1, 1000)
     ticks = content.get("ticks")
     if ticks is not None:

@@ -15,10 +15,9 @@ from swarmbo import __version__, files
 from swarmbo.errors import InputError, naming
 from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
 from swarmbo.files import read_json, whole_file
-from swarmbo.study.conditions import DEMONSTRATION
+from swarmbo.study.conditions import DEMONSTRATION, EVALUATIONS
 from swarmbo.study.continuous import ContinuousRun, adapt_continuously, recited
 from swarmbo.study.runner import (
-    EVALUATIONS,
     Case,
     Evaluation,
     Evaluator,

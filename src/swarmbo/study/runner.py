@@ -20,14 +20,11 @@ from swarmbo.engine.rollout import Batch, choose_device, rollouts
 from swarmbo.errors import InputError, is_integer, naming, short
 from swarmbo.evolution.behaviour_map import BehaviourMap
 from swarmbo.streams import Stream
-from swarmbo.study.conditions import NOISE, read_disturbance
+from swarmbo.study.conditions import EVALUATIONS, NOISE, check_noise, read_disturbance
 from swarmbo.world.arena import FORAGING, Arena
 from swarmbo.world.disturbance import HEALTHY, SENSOR_FAULTS, Disturbance, Effects
 from swarmbo.world.robot import THYMIO, Robot
 from swarmbo.world.scenario import TRIALS, Scenario
-
-EVALUATIONS = 30  # of a run in the paper
-
 
 # --- what there is to cope with ----------------------------------------------------------------
 
@@ -65,8 +62,7 @@ class Case:
         """
         if behaviour_map.genomes is None:
             raise InputError("the map holds no controllers; use one that was saved with them")
-        if noise not in NOISE:
-            raise InputError(f'noise is {short(noise)}; give "{NOISE[0]}" or "{NOISE[1]}"')
+        check_noise(noise)
         replicate = replicate_of(behaviour_map) if replicate is None else replicate
         disturbances: tuple[Disturbance, ...]
         arena: Arena | None = None
