@@ -158,7 +158,7 @@ def write_simulated(path: str) -> None:
     """Run the jobs in the simulator, contacts solved to the end; write the results."""
     from numba.cuda.simulator.kernelapi import FakeCUDAShared
 
-    from swarmbo.engine import gpu_contacts
+    from swarmbo.engine import gpu_contacts, gpu_crowds
 
     begin = FakeCUDAShared.__init__
 
@@ -167,7 +167,7 @@ def write_simulated(path: str) -> None:
         self._allocations = OneAtATime()
 
     FakeCUDAShared.__init__ = begin_safely
-    gpu_contacts.SWEEPS, gpu_contacts.SETTLED = 10, np.float32(1e-5)
+    gpu_contacts.SWEEPS, gpu_crowds.ROUNDS, gpu_contacts.SETTLED = 10, 40, np.float32(1e-5)
     sys.setswitchinterval(1e-4)  # 32 threads that mostly wait for each other
     pending = gpu.launch(jobs_in_contact())
     arrays: dict[str, Any] = {

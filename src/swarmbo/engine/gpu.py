@@ -26,7 +26,7 @@ MAX_ROBOTS = 32  # a trial's robots are lanes of one warp
 WARPS = 4  # of a block
 SHARED = 48 * 1024  # bytes of a block
 FULL = 8  # warps of a multiprocessor that keep it busy
-RESIDENT = 32  # warps that look after contacts, per multiprocessor
+RESIDENT = 32  # warps that look after contacts, per multiprocessor; fewer for few trials
 SPREAD = 8  # of them take crowds of a size one by one, as long as that is enough
 TOGETHER = 20  # ticks that are queued together
 TABLES = 8  # sets of scenarios that stay on the device
@@ -484,6 +484,7 @@ def _state(desk: _Desk, total: int, robots: int) -> tuple[Any, ...]:
 
 def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | None) -> _Part:
     from swarmbo.engine import gpu_ends
+    from swarmbo.engine.gpu_layout import KINDS
     from swarmbo.engine.gpu_life import life, shared_bytes
     from swarmbo.engine.gpu_touch import touch
     from swarmbo.engine.gpu_warp import LANES, SIMULATED
@@ -543,7 +544,7 @@ def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | 
     multiprocessors = _multiprocessors()
     touches = _Launch(
         touch(constants),
-        2 if SIMULATED else RESIDENT * multiprocessors,
+        2 if SIMULATED else min(RESIDENT * multiprocessors, -(-total // 2) + KINDS),
         LANES,
         (SPREAD * multiprocessors, table.body, poses, state),
     )

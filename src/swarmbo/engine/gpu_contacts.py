@@ -14,8 +14,6 @@ from swarmbo.engine.gpu_layout import (
     UNTOUCHED,
     VERTEX_X,
     VERTEX_Y,
-    WALL_X_N,
-    WALL_Y_N,
 )
 from swarmbo.engine.gpu_warp import (
     J,
@@ -71,8 +69,8 @@ def meet_walls(world, x, y, side_x, side_y, c, s, turn, vx, vy, ux, uy):
     """New velocity of a robot at the walls, and what they demand.
 
     By the nearest wall alone; in a corner one of the walls may do alone, else
-    both components of the velocity are what the walls demand. Returns (vx, vy,
-    demand and slide of the wall across x, and of the one across y).
+    both components of the velocity are what the walls demand. Returns vx, vy, and
+    (demand, slide) of the wall across x, of the one across y; see `solve_pair`.
     """
     gap_x = x if side_x > F(0) else world.width - x
     gap_y = y if side_y > F(0) else world.height - y
@@ -117,7 +115,8 @@ def meet_walls(world, x, y, side_x, side_y, c, s, turn, vx, vy, ux, uy):
     new_x = yt if y_does else side_x * xn
     new_y = xt if x_does else side_y * demand_y
     new_y = side_y * yn if y_does else new_y
-    return new_x, new_y, demand_x, slide_x, demand_y, slide_y
+    # A contact's tangent is its normal turned to the left; the slides are along +y and +x.
+    return new_x, new_y, (demand_x, side_x * slide_x), (demand_y, -side_y * slide_y)
 
 
 # --- two bodies --------------------------------------------------------------------------------
@@ -133,6 +132,11 @@ def _six(row, first):
         row[first + U(4)],
         row[first + U(5)],
     )
+
+
+@device
+def _edge(body, k):
+    return body[EDGE_X, k], body[EDGE_Y, k], body[EDGE_OFFSET, k]
 
 
 @device
@@ -163,12 +167,13 @@ def contact(body, windows, is_a, pose, other, scratch, lane):
     best = (-FAR, F(0), F(0))
     out = (-FAR, -FAR, -FAR, -FAR, -FAR, -FAR)
     first = mine & U(15)
-    end = first + U(6)
-    k = first
-    while k < end:
-        edge = (body[EDGE_X, k], body[EDGE_Y, k], body[EDGE_OFFSET, k])
-        best, out = on.facing_edge(edge, points[0], points[1], best, out)
-        k = U(k + U(1))
+    # Written out, so that the loads come first.
+    best, out = on.facing_edge(_edge(body, first), points[0], points[1], best, out)
+    best, out = on.facing_edge(_edge(body, first + U(1)), points[0], points[1], best, out)
+    best, out = on.facing_edge(_edge(body, first + U(2)), points[0], points[1], best, out)
+    best, out = on.facing_edge(_edge(body, first + U(3)), points[0], points[1], best, out)
+    best, out = on.facing_edge(_edge(body, first + U(4)), points[0], points[1], best, out)
+    best, out = on.facing_edge(_edge(body, first + U(5)), points[0], points[1], best, out)
     separation, bx, by = best
     # The normal from B to A, in the arena's frame.
     sign = F(-1) if is_a else F(1)
@@ -247,81 +252,52 @@ def corrected(gap_n, gap_t, give, friction, cn, ct):
 
 
 @device
-def _begin_at_walls(world, robots, p, wall, u, q):
-    """Push a robot by the impulses with which its walls begin; return its velocity."""
-    side_x, demand_x, _, side_y, demand_y, _ = wall
-    ux, uy = u
-    qx, qy = q
-    new_x = qx
-    new_y = qy
-    number = J(0)
-    while number < J(2):
-        is_x = number == J(0)
-        demand = demand_x if is_x else demand_y
-        side = side_x if is_x else side_y
-        row = U(WALL_X_N) if is_x else U(WALL_Y_N)
-        cn = F(0)
-        if demand > -FAR:
-            cn = robots[row, p]
-            ct = robots[row + U(1), p]
-            if cn == F(0):
-                gap = demand - side * (ux if is_x else uy)
-                cn = first_impulse(gap, demand - side * (qx if is_x else qy), world.limit)
-                ct = F(0)
-            robots[row + U(1), p] = ct
-            # The normal is (side, 0) or (0, side), its left (0, side) or (-side, 0).
-            new_x += side * (cn if is_x else -ct)
-            new_y += side * (ct if is_x else cn)
-        robots[row, p] = cn
-        number += J(1)
-    return new_x, new_y
+def begin_at_wall(limit, demand, gap, now, push):
+    """The impulse (normal, tangential) with which a wall begins, `push` the one before.
+
+    `gap` and `now` as in `first_impulse`.
+    """
+    cn, ct = push
+    begins = cn == F(0)
+    first = first_impulse(gap, now, limit)
+    touches = demand > -FAR
+    cn = first if begins else cn
+    ct = F(0) if begins else ct
+    return (cn if touches else F(0)), (ct if touches else F(0))
 
 
 @device
-def _correct_at_walls(world, robots, p, wall, u, q):
-    """A Newton step for each of a robot's walls; return its velocity, and if one was wrong."""
-    side_x, demand_x, slide_x, side_y, demand_y, slide_y = wall
-    ux, uy = u
+def _correct_at_wall(world, nx, ny, wall, push, u, q):
+    """A Newton step for a robot's wall; its velocity, the wall's impulse, and if it was wrong."""
+    demand, slide = wall
+    cn, ct = push
     qx, qy = q
     found = False
-    number = J(0)
-    while number < J(2):
-        is_x = number == J(0)
-        demand = demand_x if is_x else demand_y
-        if demand > -FAR:
-            nx = side_x if is_x else F(0)
-            ny = F(0) if is_x else side_y
-            # A contact's tangent is its normal turned to the left; the slides are along +y and +x.
-            slide = side_x * slide_x if is_x else -side_y * slide_y
-            row = U(WALL_X_N) if is_x else U(WALL_Y_N)
-            cn = robots[row, p]
-            ct = robots[row + U(1), p]
-            v_n, v_t, nn, nt, tt = answer(world.limit, qx, qy, ux, uy, nx, ny)
-            wrong, new_n, new_t = corrected(
-                demand - v_n, -slide - v_t, (nn, nt, tt), world.wall_friction, cn, ct
-            )
-            found |= wrong
-            robots[row, p] = new_n
-            robots[row + U(1), p] = new_t
-            dn = new_n - cn
-            dt = new_t - ct
-            qx += nx * dn - ny * dt
-            qy += ny * dn + nx * dt
-        number += J(1)
-    return qx, qy, found
+    if demand > -FAR:
+        v_n, v_t, nn, nt, tt = answer(world.limit, qx, qy, u[0], u[1], nx, ny)
+        found, new_n, new_t = corrected(
+            demand - v_n, -slide - v_t, (nn, nt, tt), world.wall_friction, cn, ct
+        )
+        dn = new_n - cn
+        dt = new_t - ct
+        cn = new_n
+        ct = new_t
+        qx += nx * dn - ny * dt
+        qy += ny * dn + nx * dt
+    return (qx, qy), (cn, ct), found
 
 
 @device
-def solve_pair(world, shared, p, is_a, touches, between, push, walls, wall, u, q, lane):
+def solve_pair(world, shared, is_a, touches, between, push, sides, walls, leans, u, q, lane):
     """Part two robots that touch nobody else; by their two lanes, side by side.
 
     `between` = (normal x, y, demand, slide) of their contact, `push` the impulse
-    on A in the sub-step before, `walls` whether any lane's wall counts, `wall`
-    what this robot's walls demand, `u` and `q` its velocity, commanded and before
-    contact. Returns its velocity with the impulses but without its motor, and the
-    impulse on A.
+    on A in the sub-step before. `sides` = (1 or -1, 1 or -1): where the walls across x and y
+    are, `walls` what they demand (see `meet_walls`; None where no lane is at one),
+    `leans` their impulses. `u` and `q`: the robot's velocity, commanded and before contact.
+    Returns its velocity with the impulses but without its motor, the impulse on A, and
+    those of the walls.
     """
-    robots = shared.robots
     nx, ny, demand, slide = between
     push_x, push_y = push
     ux, uy = u
@@ -336,9 +312,18 @@ def solve_pair(world, shared, p, is_a, touches, between, push, walls, wall, u, q
     if push_x == UNTOUCHED:
         cn = first_impulse(demand - u_n, F(0.5) * (demand - q_n), world.limit)
         ct = F(0)
-    at_walls = walls and touches
+    at_walls, wall_x, wall_y = walls
+    side_x, side_y = sides
+    lean_x, lean_y = leans
+    at_walls = at_walls and touches
     if at_walls:
-        qx, qy = _begin_at_walls(world, robots, p, wall, u, q)
+        d, _ = wall_x
+        lean_x = begin_at_wall(world.limit, d, d - side_x * ux, d - side_x * qx, lean_x)
+        d, _ = wall_y
+        lean_y = begin_at_wall(world.limit, d, d - side_y * uy, d - side_y * qy, lean_y)
+        # The normals are (side, 0) and (0, side), their lefts (0, side) and (-side, 0).
+        qx += side_x * lean_x[0] - side_y * lean_y[1]
+        qy += side_x * lean_x[1] + side_y * lean_y[0]
     qx += sign * (nx * cn - ny * ct)
     qy += sign * (ny * cn + nx * ct)
     sweeps = J(SWEEPS)
@@ -363,8 +348,10 @@ def solve_pair(world, shared, p, is_a, touches, between, push, walls, wall, u, q
         qx += nx * dn - ny * dt
         qy += ny * dn + nx * dt
         if at_walls:
-            qx, qy, at_wall = _correct_at_walls(world, robots, p, wall, u, (qx, qy))
-            wrong |= at_wall
+            q, lean_x, at_x = _correct_at_wall(world, side_x, F(0), wall_x, lean_x, u, (qx, qy))
+            q, lean_y, at_y = _correct_at_wall(world, F(0), side_y, wall_y, lean_y, u, q)
+            qx, qy = q
+            wrong = wrong or at_x or at_y
         sweeps -= J(1)
         going = sweeps > J(0) and any_lane(wrong, shared.scratch, lane)
-    return qx, qy, nx * cn - ny * ct, ny * cn + nx * ct
+    return (qx, qy), (nx * cn - ny * ct, ny * cn + nx * ct), (lean_x, lean_y)

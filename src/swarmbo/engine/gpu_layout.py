@@ -9,7 +9,7 @@ sub-steps of the tick. A place is a lane of a block, for what lies in shared mem
 
 import numpy as np
 
-from swarmbo.engine.gpu_warp import U, device
+from swarmbo.engine.gpu_warp import U, device, on
 
 F = np.float32
 UNTOUCHED = F(1e30)  # m/s, as the impulse of a pair that did not touch
@@ -31,7 +31,7 @@ UNTOUCHED = F(1e30)  # m/s, as the impulse of a pair that did not touch
 ) = (*range(11), 14)
 
 # Bits of a robot's mark.
-CARRIES, BACKWARDS, AT_WALL = 1, 2, 4
+CARRIES, BACKWARDS, AT_X, AT_Y = 1, 2, 4, 8  # the last: at the wall across x, across y
 
 # What may touch something in this tick, by kind: trials with *crowds*, robots that may touch others
 # which may touch more (of any number of robots, of four, of three); lone pairs, one of them at a
@@ -48,23 +48,24 @@ X, Y, COS, SIN, PATH_X, PATH_Y, TURNED, LIFE_ROWS = range(8)
     UX,
     UY,
     TURN,
-    QX,  # m/s, velocity with the contacts' impulses but without the motor's
+    QX,  # m/s, velocity before contacts and motor
     QY,
-    WALL_X_N,  # m/s, as in G_WALL
-    WALL_X_T,
-    WALL_Y_N,
-    WALL_Y_T,
+    VX,  # m/s, velocity after them
+    VY,
+    GIVE_XX,  # how it answers to an impulse, times the number of its contacts: see gpu_crowds
+    GIVE_XY,
+    GIVE_YY,
     TOUCH_ROWS,
-) = range(4, 14)
+) = range(4, 15)
 
-# The numbers of a contact, in the arena's frame.
-NORMAL_X, NORMAL_Y, DEMAND, SLIDE, IMPULSE_N, IMPULSE_T, CONTACT_SIZE = range(7)
+# Rows of a contact of a crowd, in the arena's frame.
+NORMAL_X, NORMAL_Y, DEMAND, SLIDE, IMPULSE_N, IMPULSE_T, CONTACT_ROWS = range(7)
 
 # What a warp counts, in `gpu_life`: pairs near each other, those that may touch, its entries of the
-# lists; in `gpu_touch`: pairs, contacts and their steps.
+# lists; in `gpu_touch`: pairs and contacts.
 NEAR, CLOSE, LISTED = range(3)
 LIFE_COUNTERS = LISTED + KINDS
-LINKS, CONTACTS, STEPS, TOUCH_COUNTERS = range(4)
+LINKS, CONTACTS, TOUCH_COUNTERS = range(3)
 
 # Rows of the body's table, the edges and vertices one and a half times around.
 EDGE_X, EDGE_Y, EDGE_OFFSET, VERTEX_X, VERTEX_Y, BODY_ROWS = range(6)
@@ -75,9 +76,9 @@ PUSH_X, PUSH_Y, MEMORY_ROWS = range(3)
 
 
 @device
-def pair_entry(a, b, colour, number):
-    """A pair of robots of a warp, its colour and its number in the warp, as one word."""
-    return U(a | ((b & U(31)) << U(9)) | (colour << U(14)) | (number << U(20)))
+def pair_entry(a, b, number):
+    """A pair of robots of a warp and its number in the warp, as one word."""
+    return U(a | ((b & U(31)) << U(9)) | (number << U(14)))
 
 
 @device
@@ -88,18 +89,38 @@ def robots_of(entry):
 
 
 @device
-def place_of(entry):
-    """The colour of a pair, or the step of a contact."""
-    return (entry >> U(14)) & U(63)
-
-
-@device
 def number_of(entry):
     """The number of a pair among those of its warp; of a contact with a wall, 0 (across x) or 1."""
-    return entry >> U(20)
+    return entry >> U(14)
 
 
 @device
 def trial_of(world, a):
     """The number of a robot's trial in the block, of 32 per warp."""
     return (a & U(480)) | U((a & U(31)) // U(world.robots))
+
+
+@device
+def drive(world, motion, at):
+    """How a robot begins the sub-steps of a tick.
+
+    Returns cosine and sine of its heading, its commanded and its present velocity, its turn
+    rate, and cosine and sine of its first turn.
+    """
+    return (
+        motion[U(G_COS), at],
+        motion[U(G_SIN), at],
+        (motion[U(G_UX), at], motion[U(G_UY), at]),
+        (motion[U(G_VX), at], motion[U(G_VY), at]),
+        motion[U(G_TURN), at],
+        on.small_turn(world.dt * motion[U(G_OLD_TURN), at]),
+    )
+
+
+@device
+def arrive(motion, at, moved, velocity):
+    """Note how far the sub-steps moved a robot, in m, and its velocity after them."""
+    motion[U(G_MOVED_X), at] = moved[0]
+    motion[U(G_MOVED_Y), at] = moved[1]
+    motion[U(G_VX), at] = velocity[0]
+    motion[U(G_VY), at] = velocity[1]

@@ -15,7 +15,8 @@ from numba import float32, float64, int32, uint32
 from swarmbo.engine.cpu_physics import _DRIFT, _MARGIN
 from swarmbo.engine.gpu_features import COUNT, clear_features, feature_bytes, measure
 from swarmbo.engine.gpu_layout import (
-    AT_WALL,
+    AT_X,
+    AT_Y,
     BACKWARDS,
     CARRIES,
     CLOSE,
@@ -54,7 +55,6 @@ from swarmbo.engine.gpu_layout import (
     X,
     Y,
     number_of,
-    place_of,
     robots_of,
     trial_of,
 )
@@ -89,6 +89,7 @@ from swarmbo.world.disturbance import HEALTHY, MAD, STUCK
 F = np.float32
 D = np.float64
 INPUTS = 9  # of a network that are not constant
+VALUES = INPUTS + 16  # and those hidden neurons that have a place in shared memory
 MAX_REGISTERS = 80  # of a thread
 MARGIN = _MARGIN
 DRIFT = _DRIFT
@@ -117,7 +118,7 @@ class Shared(NamedTuple):
 def shared_bytes(robots: int, features: bool) -> int:
     """Shared memory of a warp, with some to spare."""
     pairs = robots * (robots - 1) // 2 * (LANES // robots)
-    return 3500 + 12 * pairs + (feature_bytes() if features else 0)
+    return 5900 + 12 * pairs + (feature_bytes() if features else 0)
 
 
 # --- who may touch whom ------------------------------------------------------------------------
@@ -190,7 +191,6 @@ def sort_pairs(world, shared, first_trial, links, windows_of, lane):
             links[at] = (
                 ((a & U(31)) - begin)
                 | (((b & U(31)) - begin) << U(5))
-                | (place_of(entry) << U(10))
                 | ((number_of(entry) - slot * per_trial) << U(16))
             )
             windows_of[at] = shared.windows[k]
@@ -245,6 +245,27 @@ def hand_in(world, shared, leads, trial, p, at, at_wall, counts, lists, lane):
         lists[crowds, U(SECOND), U(crowd)] = members
 
 
+# --- what a neuron reads -----------------------------------------------------------------------
+
+
+@device
+def connection(sources, weights, genome, k, end):
+    """Weight and source of connection k, or nothing (of input 0) from `end` on."""
+    there = k < end
+    k = k if there else U(0)
+    weight = weights[genome, k]
+    row = U(sources[genome, k])
+    return (weight if there else D(0)), (row if there else U(0))
+
+
+@device
+def value_of(values, hidden_of, before, row, own, at):
+    """The value of an input or, from INPUTS on, of a hidden neuron after the tick before."""
+    if row < U(VALUES):
+        return values[row * U(LANES) + own]
+    return hidden_of[before, row - U(INPUTS), at]
+
+
 # --- the kernel --------------------------------------------------------------------------------
 
 
@@ -266,11 +287,10 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
     per_trial = robots * (robots - 1) // 2
     room = max(1, per_trial * slots)
     tick_length = F(world.dt * F(world.substeps))
-    table_room = per_trial + 1
     places = LANES * warps
     pair_places = room * warps
-    input_places = INPUTS * places
-    threads = U(places)
+    reading_places = SENSORS * places
+    value_places = VALUES * places
     row_size = U(LANES)
 
     def run(trials, packing, total, teams, tables, scene, brain, out, state, hidden_of):
@@ -281,9 +301,8 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
         visits, items_out, distance_out, poses = out[:4]
         motion, marks, memory, link_counts, links, windows_of, lists, counts, clock = state
         # Rows of numbers per lane: how far sensors see, inputs.
-        readings = cuda.shared.array(input_places, int32)
-        values = cuda.shared.array(input_places, float32)
-        table = cuda.shared.array(table_room, uint32)
+        readings = cuda.shared.array(reading_places, int32)
+        values = cuda.shared.array(value_places, float32)
         sensors = cuda.shared.array((SENSORS, 4), float32)
         if features:
             parts = cuda.shared.array((COUNT, places), float64)
@@ -307,7 +326,8 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
         flags = shared.flags
         counters = shared.counters
         p = U(cuda.threadIdx.x)  # the robot's place in the block
-        own = U(warp * U(INPUTS) * row_size + t)  # its first input in `values`
+        seen = U(warp * U(SENSORS) * row_size + t)  # its first place in `readings`
+        own = U(warp * U(VALUES) * row_size + t)  # and in `values`
         slot = U(t // U(robots))
         robot = U(t - slot * U(robots))
         first_trial = (J(cuda.blockIdx.x) * J(warps) + J(warp)) * J(packing)
@@ -324,14 +344,15 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
         after = U(1) - before
         if p == U(0) and cuda.blockIdx.x == 0:
             clock[1] = tick + J(1)
-        for i in range(p, U(SECTORS), threads):
-            shared.facing[i] = facing_of[i]
-        for i in range(p, U(SENSORS * 4), threads):
-            sensors[U(i // U(4)), U(i % U(4))] = sensors_of[i]
-        for i in range(p, U(per_trial), threads):
-            table[i] = table_of[i]
+        i = p
+        while i < U(SECTORS):
+            facing = facing_of[i]
+            if i < U(SENSORS * 4):
+                sensors[U(i // U(4)), U(i % U(4))] = sensors_of[i]
+            shared.facing[i] = facing
+            i = U(i + U(cuda.blockDim.x))
         for k in range(U(SENSORS)):
-            readings[U(U(k) * row_size + own)] = UNSEEN
+            readings[U(U(k) * row_size + seen)] = UNSEEN
         if t < U(LIFE_COUNTERS):
             counters[t, warp] = J(0)
         flags[PARTNERS, p] = J(0)
@@ -341,6 +362,10 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
 
         # Move, or begin.
         genome = U(genome_of[team, robot])
+        key0 = keys[scenario, trial, robot, 0]
+        key1 = keys[scenario, trial, robot, 1]
+        proximity_fault = J(codes_of[scenario, robot, 0])
+        ground_fault = J(codes_of[scenario, robot, 1])
         neurons = U(neurons_of[genome]) if alive else U(0)
         x = D(F(0.5) * world.width)
         y = D(F(0.5) * world.height)
@@ -358,8 +383,6 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
             heading = start_poses[scenario, trial, robot, 2]
             items_out[index, robot] = J(0)
             distance_out[index, robot] = D(0)
-            for k in range(U(4)):
-                motion[U(G_WALL) + U(k), at] = F(0)
             for n in range(U(2), neurons):
                 hidden_of[after, U(n) - U(2), at] = F(0)
             k = robot
@@ -367,6 +390,9 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
                 memory[U(PUSH_X), index * U(per_trial) + k] = UNTOUCHED
                 k += U(robots)
         elif alive:
+            for n in range(U(2), min(neurons, U(VALUES - INPUTS + 2))):
+                place = U(U(INPUTS - 2) + U(n)) * row_size + own
+                values[place] = hidden_of[before, U(n) - U(2), at]
             moved_x = motion[U(G_MOVED_X), at]
             moved_y = motion[U(G_MOVED_Y), at]
             vx = motion[U(G_VX), at]
@@ -391,7 +417,7 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
         rows[COS, p] = c
         rows[SIN, p] = s
         meet()
-        near_pairs(world, shared, table, all_pairs, t)
+        near_pairs(world, shared, table_of, all_pairs, t)
         sync()
 
         left = F(0)
@@ -404,27 +430,25 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
                 measure(world, shared, parts, out[4], first_trial, here, (x, y, heading), moved, t)
 
             # Sense.
-            look_at_robots(world, shared, sensors, readings, counters[NEAR, warp], t, own - t)
-            key0 = keys[scenario, trial, robot, 0]
-            key1 = keys[scenario, trial, robot, 1]
+            look_at_robots(world, shared, sensors, readings, counters[NEAR, warp], t, seen - t)
             word = on.tick_word(key0, key1, U(tick - J(1)))
-            fault = J(codes_of[scenario, robot, 0])
+            fault = proximity_fault
             pose = (here_x, here_y, c, s)
             sync()
             for number in range(U(SENSORS)):
                 k = U(number)
-                place_k = U(k * row_size + own)
+                distance = readings[U(k * row_size + seen)]
                 sensor = (
                     sensors[k, U(0)],
                     sensors[k, U(1)],
                     sensors[k, U(2)],
                     sensors[k, U(3)],
                 )
-                values[place_k] = proximity_input(
-                    world, sensor, k, pose, readings[place_k], word, fault
+                values[U(k * row_size + own)] = proximity_input(
+                    world, sensor, k, pose, distance, word, fault
                 )
             on_a, on_b, on_food = over_food(world, food, scenario, pose)
-            fault = J(codes_of[scenario, robot, 1])
+            fault = ground_fault
             values[U(U(7) * row_size + own)] = ground_input(
                 world, world.ground_points[0], 0, pose, on_a, word, fault
             )
@@ -432,26 +456,37 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
                 world, world.ground_points[1], 1, pose, on_b, word, fault
             )
 
-            # Think: all neurons read the old values of the others.
+            # Think: all neurons read the old values of the others. Two at a time: the numbers of
+            # one are on their way while the other is computed.
             k = U(0)
-            for n in range(neurons):
-                total_input = bias[genome, n]
-                end = U(starts[genome, n + U(1)])
-                while k < end:
-                    row = U(sources[genome, k])
-                    if row < U(INPUTS):
-                        value = values[U(row * row_size + own)]
-                    else:
-                        value = hidden_of[before, row - U(INPUTS), at]
-                    total_input += weights[genome, k] * D(value)
-                    k += U(1)
-                value = F(on.tanh64(total_input))
-                if U(n) == U(0):
-                    left = world.max_speed * value
-                elif U(n) == U(1):
-                    right = world.max_speed * value
+            n = U(0)
+            while n < neurons:
+                begin = U(starts[genome, n + U(1)])
+                end = U(starts[genome, n + U(2)]) if n + U(1) < neurons else begin
+                first_input = bias[genome, n]
+                second_input = bias[genome, n + U(1)]
+                i = k
+                j = begin
+                while i < begin or j < end:
+                    weight, row = connection(sources, weights, genome, i, begin)
+                    other_weight, other_row = connection(sources, weights, genome, j, end)
+                    value = D(value_of(values, hidden_of, before, row, own, at))
+                    other = D(value_of(values, hidden_of, before, other_row, own, at))
+                    first_input += weight * value
+                    second_input += other_weight * other
+                    i += U(1)
+                    j += U(1)
+                k = end
+                first_value = F(on.tanh64(first_input))
+                second_value = F(on.tanh64(second_input))
+                if n == U(0):
+                    left = world.max_speed * first_value
+                    right = world.max_speed * second_value
                 else:
-                    hidden_of[after, U(n) - U(2), at] = value
+                    hidden_of[after, n - U(2), at] = first_value
+                    if n + U(1) < neurons:
+                        hidden_of[after, n - U(1), at] = second_value
+                n += U(2)
             software = J(codes_of[scenario, robot, 2]) if alive else J(STUCK)
             if software != J(HEALTHY):
                 speed = F(0)
@@ -500,16 +535,24 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
         end_y = here_y + path_y
         gap_x = on.least(on.least(here_x, end_x), world.width - on.greatest(here_x, end_x))
         gap_y = on.least(on.least(here_y, end_y), world.height - on.greatest(here_y, end_y))
-        gap = on.least(gap_x, gap_y) - DRIFT * F(partners)
-        at_wall = alive and gap < world.radius + MARGIN
+        near = world.radius + MARGIN + DRIFT * F(partners)
+        at_x = alive and gap_x < near
+        at_y = alive and gap_y < near
+        at_wall = at_x or at_y
         flags[WALL, p] = J(at_wall)
         sync()
         if alive:
             motion[U(G_TURN), at] = turn
             motion[U(G_OLD_TURN), at] = old_turn
+            # What walls did in contacts before counts no more.
+            if at_x and (mark & J(AT_X)) == J(0):
+                motion[U(G_WALL), at] = F(0)
+                motion[U(G_WALL) + U(1), at] = F(0)
+            if at_y and (mark & J(AT_Y)) == J(0):
+                motion[U(G_WALL) + U(2), at] = F(0)
+                motion[U(G_WALL) + U(3), at] = F(0)
             mark &= J(CARRIES | BACKWARDS)
-            if at_wall:
-                mark |= J(AT_WALL)
+            mark |= (J(AT_X) if at_x else J(0)) | (J(AT_Y) if at_y else J(0))
             if partners > J(0) and flags[MATE, p] == J(0):
                 set_bits(shared.members, trial_of(world, p), U(1) << robot)
             marks[at] = mark

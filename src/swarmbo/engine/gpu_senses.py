@@ -30,45 +30,67 @@ def near_pairs(world, shared, table, pairs, t):
         dy = robots[Y, b] - robots[Y, a]
         if dx * dx + dy * dy < reach2:
             k = U(add_to(shared.counters, (U(NEAR), shared.warp), J(1)))
-            shared.near[shared.first_pair + k] = pair_entry(a, b, code >> U(10), q)
+            shared.near[shared.first_pair + k] = pair_entry(a, b, q)
         q = U(q + shared.lanes)
 
 
 @device
-def look_at_robots(world, shared, sensors, readings, count, t, first):
-    """Distance of proximity sensors to other robots, a lane per pair, viewer and sensor."""
+def _ray(shared, sensors, task):
+    """The ray of a task (pair, viewer, sensor) in the frame of the robot that may be seen.
+
+    Returns the viewer, the sensor, and the ray's start and direction.
+    """
     robots = shared.robots
+    number = U(U(task) // U(14))
+    rest = U(U(task) - number * U(14))
+    a, b = robots_of(shared.near[shared.first_pair + number])
+    swaps = rest >= U(7)
+    i = b if swaps else a
+    j = a if swaps else b
+    k = rest - U(7) if swaps else rest
+    dx = robots[X, i] - robots[X, j]
+    dy = robots[Y, i] - robots[Y, j]
+    ci = robots[COS, i]
+    si = robots[SIN, i]
+    cj = robots[COS, j]
+    sj = robots[SIN, j]
+    c = ci * cj + si * sj
+    s = si * cj - ci * sj
+    sx = sensors[k, U(0)]
+    sy = sensors[k, U(1)]
+    sc = sensors[k, U(2)]
+    ss = sensors[k, U(3)]
+    ray = (
+        cj * dx + sj * dy + c * sx - s * sy,
+        cj * dy - sj * dx + s * sx + c * sy,
+        c * sc - s * ss,
+        s * sc + c * ss,
+    )
+    return i, k, ray
+
+
+@device
+def look_at_robots(world, shared, sensors, readings, count, t, first):
+    """Distance of proximity sensors to other robots, a lane per pair, viewer and sensor.
+
+    Most rays pass by; a lane goes on to its next one that does not.
+    """
+    reach = world.proximity[0]
+    tasks = U(count * J(14))
     task = t
-    while task < U(count * J(14)):
-        number = U(U(task) // U(14))
-        rest = U(U(task) - number * U(14))
-        a, b = robots_of(shared.near[shared.first_pair + number])
-        swaps = rest >= U(7)
-        i = b if swaps else a
-        j = a if swaps else b
-        k = rest - U(7) if swaps else rest
-        dx = robots[X, i] - robots[X, j]
-        dy = robots[Y, i] - robots[Y, j]
-        ci = robots[COS, i]
-        si = robots[SIN, i]
-        cj = robots[COS, j]
-        sj = robots[SIN, j]
-        c = ci * cj + si * sj
-        s = si * cj - ci * sj
-        sx = sensors[k, U(0)]
-        sy = sensors[k, U(1)]
-        sc = sensors[k, U(2)]
-        ss = sensors[k, U(3)]
-        distance = on.ray_to_body(
-            world.edges,
-            cj * dx + sj * dy + c * sx - s * sy,
-            cj * dy - sj * dx + s * sx + c * sy,
-            c * sc - s * ss,
-            s * sc + c * ss,
-        )
-        if distance <= world.proximity[0]:
+    while task < tasks:
+        i = U(0)
+        k = U(0)
+        ray = (F(0), F(0), F(1), F(0))
+        looks = True
+        while looks:
+            i, k, ray = _ray(shared, sensors, task)
+            task = U(task + shared.lanes)
+            hits = on.may_hit(ray[0], ray[1], ray[2], ray[3], world.radius, reach)
+            looks = task < tasks and not hits
+        distance = on.ray_to_body(world.edges, ray[0], ray[1], ray[2], ray[3])
+        if distance <= reach:
             lower_to(readings, first + k * U(LANES) + (i & U(31)), J(distance * PER_METRE))
-        task = U(task + shared.lanes)
 
 
 @device

@@ -14,59 +14,38 @@ import numpy as np
 from numba import float32, int32, uint32
 
 from swarmbo.engine.gpu_contacts import contact, meet_walls, solve_pair
-from swarmbo.engine.gpu_crowds import find_contacts, lean_on_walls, solve
+from swarmbo.engine.gpu_crowds import clear_table, keep_links, load_links, run_crowds
 from swarmbo.engine.gpu_layout import (
     AROUND,
-    AT_WALL,
+    AT_X,
+    AT_Y,
     BODY_ROWS,
-    CONTACT_SIZE,
+    CONTACT_ROWS,
     CONTACTS,
-    COS,
     CROWDS_OF_3,
     CROWDS_OF_4,
     DETAIL,
     FIRST,
-    G_COS,
-    G_MOVED_X,
-    G_MOVED_Y,
-    G_OLD_TURN,
-    G_SIN,
-    G_TURN,
-    G_UX,
-    G_UY,
-    G_VX,
-    G_VY,
     G_WALL,
     KINDS,
     LINKS,
-    MEMORY_ROWS,
     PAIRS,
     PUSH_X,
     PUSH_Y,
-    QX,
-    QY,
     SECOND,
-    SIN,
     SINGLES,
-    STEPS,
     TOUCH_COUNTERS,
     TOUCH_ROWS,
-    TURN,
     UNTOUCHED,
-    UX,
-    UY,
     WALL_PAIRS,
-    WALL_X_N,
-    X,
-    Y,
-    pair_entry,
+    arrive,
+    drive,
 )
 from swarmbo.engine.gpu_warp import (
     LANES,
     SIMULATED,
     J,
     U,
-    add_to,
     any_lane,
     bits_set,
     cuda,
@@ -84,18 +63,15 @@ MAX_REGISTERS = 128  # of a thread: none is spilled
 
 
 class Shared(NamedTuple):
-    """What a warp keeps in shared memory, of its robots, pairs and contacts."""
+    """What a warp keeps in shared memory, of its robots and contacts."""
 
     robots: Any  # TOUCH_ROWS
-    crowded: Any  # per robot, whether another one touches it
-    steps: Any  # per robot, how many of its contacts have theirs
-    contacts: Any
-    entries: Any  # of the contacts
-    colours: Any  # that occur among the contacts: one word
+    numbers: Any  # per robot of a crowd, how many contacts it has
+    pushes: Any  # m/s, x and y of the impulses on it: see gpu_crowds
+    contacts: Any  # CONTACT_ROWS, of the crowds' pairs, then of their walls
+    entries: Any  # and whose they are
     counters: Any
-    memory: Any  # MEMORY_ROWS
-    close: Any  # pairs that may touch in this tick
-    windows: Any  # and what of them faces the other: first edge and vertex of A, of B
+    windows: Any  # what of the pairs faces the other: first edge and vertex of A, of B
     links: Any  # and their numbers among all pairs of all trials
     body: Any
     scratch: Any
@@ -121,112 +97,28 @@ def _width(world, kind):
 @device
 def _robot_of(members, place):
     """The number of the robot that is at a place among the members, which are bits."""
-    k = U(0)
-    while k < place:
-        members &= members - U(1)
-        k += U(1)
-    return bits_set((members & (U(0) - members)) - U(1))
+    robot = U(0)
+    step = U(16)
+    while step > U(0):
+        below = bits_set(members & ((U(1) << (robot + step)) - U(1)))
+        robot = robot + step if below <= place else robot
+        step >>= U(1)
+    return robot
 
 
 @device
-def _load_links(world, shared, trial, members, begin, place, width, links, memory):
-    """Put pairs of a trial's crowd into shared memory: every width-th from number `place` on.
+def _run_apart(world, shared, motion, at, mark, pose, here, paired, windows, push, lane):
+    """Move the lane's robot, of a lone pair or alone at a wall, through the sub-steps of a tick.
 
-    Lane `begin` is that of the crowd's first robot. `links` = (how many per
-    trial, words, windows).
+    `at` is its number and `pose` = (x, y) where it begins; `paired` says whether the lane
+    beside is its partner, `windows` what faces it, and `push` their last impulse, which is
+    returned.
     """
-    counts, words, windows = links
-    first = trial * U(world.robots * (world.robots - 1) // 2)
-    k = place
-    while k < U(counts[trial]):
-        word = words[first + k]
-        a = U(1) << (word & U(31))
-        b = U(1) << ((word >> U(5)) & U(31))
-        number = U(add_to(shared.counters, U(LINKS), J(1)))
-        link = first + ((word >> U(16)) & U(511))
-        shared.close[number] = pair_entry(
-            begin + bits_set(members & (a - U(1))),
-            begin + bits_set(members & (b - U(1))),
-            (word >> U(10)) & U(63),
-            number,
-        )
-        shared.windows[number] = windows[first + k]
-        shared.links[number] = link
-        shared.memory[PUSH_X, number] = memory[U(PUSH_X), link]
-        shared.memory[PUSH_Y, number] = memory[U(PUSH_Y), link]
-        k += width
-
-
-@device
-def _keep_links(shared, memory, lane):
-    """Write what the pairs of the crowds remember to global memory."""
-    k = lane
-    while k < U(shared.counters[U(LINKS)]):
-        link = shared.links[k]
-        memory[U(PUSH_X), link] = shared.memory[PUSH_X, k]
-        memory[U(PUSH_Y), link] = shared.memory[PUSH_Y, k]
-        k = U(k + shared.lanes)
-
-
-@device
-def _part_crowd(world, shared, count, here, wall, u, q, v, lane):
-    """Part the robots of the crowds that touch each other; returns the lane's velocity."""
-    robots = shared.robots
-    ux, uy = u
-    qx, qy = q
-    vx, vy = v
-    if lane == U(0):
-        shared.counters[U(CONTACTS)] = J(0)
-        shared.counters[U(STEPS)] = J(0)
-        shared.colours[U(0)] = U(0)
-    if here:
-        robots[QX, lane] = qx
-        robots[QY, lane] = qy
-        shared.crowded[lane] = U(0)
-        shared.steps[lane] = U(0)
-    sync()
-    found = find_contacts(world, shared, count, lane)
-    sync()
-    if found:
-        crowded = here and shared.crowded[lane] != U(0)
-        if crowded:
-            lean_on_walls(world, shared, lane, wall, ux, uy, qx, qy)
-        sync()
-        solve(world, shared, lane)
-        sync()
-        if crowded:
-            vx, vy = on.motor(robots[QX, lane], robots[QY, lane], ux, uy, world.limit)
-    return vx, vy
-
-
-@device
-def _run(world, shared, motion, at, mark, pose, here, crowd, paired, windows, push, lane):
-    """Move the lane's robot through the sub-steps of a tick.
-
-    `at` is its number and `pose` = (x, y) where it begins. All lanes run a
-    `crowd`, or none; `paired` says whether the lane beside is its only partner,
-    `windows` what faces it, and `push` their last impulse, which is returned.
-    """
-    robots = shared.robots
-    at_wall = here and (mark & J(AT_WALL)) != J(0)
+    at_wall = here and (mark & J(AT_X | AT_Y)) != J(0)
     x, y = pose
-    push_x, push_y = push
-    c = motion[U(G_COS), at]
-    s = motion[U(G_SIN), at]
-    ux = motion[U(G_UX), at]
-    uy = motion[U(G_UY), at]
-    vx = motion[U(G_VX), at]
-    vy = motion[U(G_VY), at]
-    turn = motion[U(G_TURN), at]
-    dt = world.dt
-    step_c, step_s = on.small_turn(dt * motion[U(G_OLD_TURN), at])
-    robots[UX, lane] = ux
-    robots[UY, lane] = uy
-    robots[TURN, lane] = turn
-    k = U(0)
-    while k < U(4):
-        robots[U(WALL_X_N) + k, lane] = motion[U(G_WALL) + k, at]
-        k += U(1)
+    c, s, u, v, turn, step = drive(world, motion, at)
+    lean_x = (motion[U(G_WALL), at], motion[U(G_WALL) + U(1), at])
+    lean_y = (motion[U(G_WALL) + U(2), at], motion[U(G_WALL) + U(3), at])
     side_x = F(1) if x < F(0.5) * world.width else F(-1)
     side_y = F(1) if y < F(0.5) * world.height else F(-1)
     dx = F(0)
@@ -235,41 +127,29 @@ def _run(world, shared, motion, at, mark, pose, here, crowd, paired, windows, pu
     walls = any_lane(paired and at_wall, shared.scratch, lane)
     is_a = (lane & U(1)) == U(0)
     reach2 = F(4) * world.radius * world.radius
-    count = shared.counters[U(LINKS)]
     other_turn = F(0)
     if pairs:
         other_turn = swap(turn, shared.scratch, lane)
     number = J(0)
     while number < J(world.substeps):
-        qx = vx
-        qy = vy
-        demand_x = -FAR
-        demand_y = -FAR
-        slide_x = F(0)
-        slide_y = F(0)
-        dx += dt * vx
-        dy += dt * vy
-        c, s = c * step_c - s * step_s, s * step_c + c * step_s
+        q = v
+        wall_x = (-FAR, F(0))
+        wall_y = (-FAR, F(0))
+        dx += world.dt * q[0]
+        dy += world.dt * q[1]
+        c, s = c * step[0] - s * step[1], s * step[0] + c * step[1]
         here_x = x + dx
         here_y = y + dy
         if at_wall:
-            vx, vy, demand_x, slide_x, demand_y, slide_y = meet_walls(
-                world, here_x, here_y, side_x, side_y, c, s, turn, vx, vy, ux, uy
+            vx, vy, wall_x, wall_y = meet_walls(
+                world, here_x, here_y, side_x, side_y, c, s, turn, q[0], q[1], u[0], u[1]
             )
+            v = (vx, vy)
         else:
-            vx, vy = on.motor(vx, vy, ux, uy, world.limit)
-        wall = (side_x, demand_x, slide_x, side_y, demand_y, slide_y)
+            v = on.motor(q[0], q[1], u[0], u[1], world.limit)
         if number == J(0):
-            step_c, step_s = on.small_turn(dt * turn)
-        if crowd:
-            robots[X, lane] = here_x
-            robots[Y, lane] = here_y
-            robots[COS, lane] = c
-            robots[SIN, lane] = s
-            vx, vy = _part_crowd(
-                world, shared, count, here, wall, (ux, uy), (qx, qy), (vx, vy), lane
-            )
-        elif pairs:
+            step = on.small_turn(world.dt * turn)
+        if pairs:
             other_x = swap(here_x, shared.scratch, lane)
             other_y = swap(here_y, shared.scratch, lane)
             other_c = swap(c, shared.scratch, lane)
@@ -289,35 +169,33 @@ def _run(world, shared, motion, at, mark, pose, here, crowd, paired, windows, pu
                 )
                 touches = touches and separation <= F(0)
                 if any_lane(touches, shared.scratch, lane):
-                    qx, qy, push_x, push_y = solve_pair(
+                    pushed, push, leans = solve_pair(
                         world,
                         shared,
-                        lane,
                         is_a,
                         touches,
                         (nx, ny, demand, slide),
-                        (push_x, push_y),
-                        walls,
-                        wall,
-                        (ux, uy),
-                        (qx, qy),
+                        push,
+                        (side_x, side_y),
+                        (walls, wall_x, wall_y),
+                        (lean_x, lean_y),
+                        u,
+                        q,
                         lane,
                     )
+                    lean_x, lean_y = leans
                     if touches:
-                        vx, vy = on.motor(qx, qy, ux, uy, world.limit)
-            push_x = push_x if touches else UNTOUCHED
+                        v = on.motor(pushed[0], pushed[1], u[0], u[1], world.limit)
+            push = (push[0] if touches else UNTOUCHED, push[1])
         number += J(1)
-    sync()
     if here:
-        motion[U(G_MOVED_X), at] = dx
-        motion[U(G_MOVED_Y), at] = dy
-        motion[U(G_VX), at] = vx
-        motion[U(G_VY), at] = vy
-        k = U(0)
-        while k < U(4):
-            motion[U(G_WALL) + k, at] = robots[U(WALL_X_N) + k, lane]
-            k += U(1)
-    return push_x, push_y
+        arrive(motion, at, (dx, dy), v)
+    if paired and at_wall:
+        motion[U(G_WALL), at] = lean_x[0]
+        motion[U(G_WALL) + U(1), at] = lean_x[1]
+        motion[U(G_WALL) + U(2), at] = lean_y[0]
+        motion[U(G_WALL) + U(3), at] = lean_y[1]
+    return push
 
 
 @lru_cache(maxsize=16)
@@ -331,24 +209,23 @@ def touch(world: Constants) -> Any:
     per_trial = robots * (robots - 1) // 2
     # No more pairs fit into a warp's lanes, and every robot may touch two walls.
     room = max(1, per_trial * (LANES // robots), 6 * (LANES // 4), 3 * (LANES // 3))
-    contact_room = room + 2 * LANES
-    contact_numbers = CONTACT_SIZE * contact_room
+    contact_room = room + 2 * LANES + 1
+    push_rows = 2 * (robots + 2)  # the last two for nothing: see gpu_crowds
     scratch_room = LANES if SIMULATED else 1
 
     def run(spread, body, poses, state):
         motion, marks, memory, link_counts, links, windows_of, lists, counts, clock = state
         lengths = cuda.shared.array(KINDS, int32)
+        sizes = cuda.shared.array(KINDS, int32)  # entries that a warp takes
+        groups = cuda.shared.array(KINDS, int32)  # of so many entries
         lane = U(cuda.threadIdx.x)
         shared = Shared(
             cuda.shared.array((TOUCH_ROWS, LANES), float32),
-            cuda.shared.array(LANES, uint32),
-            cuda.shared.array(LANES, uint32),
-            cuda.shared.array(contact_numbers, float32),
+            cuda.shared.array(LANES, int32),
+            cuda.shared.array((push_rows, LANES), float32),
+            cuda.shared.array((CONTACT_ROWS, contact_room), float32),
             cuda.shared.array(contact_room, uint32),
-            cuda.shared.array(1, uint32),
             cuda.shared.array(TOUCH_COUNTERS, int32),
-            cuda.shared.array((MEMORY_ROWS, room), float32),
-            cuda.shared.array(room, uint32),
             cuda.shared.array(room, uint32),
             cuda.shared.array(room, uint32),
             cuda.shared.array((BODY_ROWS, AROUND), float32),
@@ -358,79 +235,102 @@ def touch(world: Constants) -> Any:
         tick = clock[1]
         now = U(tick & J(1))
         if lane < U(KINDS):
-            lengths[lane] = counts[now, lane]
+            kind = J(lane)
+            length = counts[now, lane]
+            size = J(LANES) // _width(world, kind)
+            if kind <= J(CROWDS_OF_3):
+                size = min(max(_groups(length, J(spread)), J(1)), size)
+            lengths[lane] = length
+            sizes[lane] = size
+            groups[lane] = _groups(length, size)
             if cuda.blockIdx.x == 0:  # the next tick's lists begin empty
                 counts[U(1) - now, lane] = J(0)
         if lane == U(0) and cuda.blockIdx.x == 0:
             clock[0] = tick
-        for i in range(lane, U(BODY_ROWS * AROUND), U(LANES)):
-            shared.body[U(i // U(AROUND)), U(i % U(AROUND))] = body[i]
         sync()
         number = J(cuda.blockIdx.x)
         kind = J(0)
         first = J(0)  # group of the present kind
+        fresh = True
         while kind < J(KINDS):
-            length = lengths[U(kind)]
-            width = _width(world, kind)
-            size = J(LANES) // width
-            if kind <= J(CROWDS_OF_3):
-                size = min(max(_groups(length, J(spread)), J(1)), size)
-            end = first + _groups(length, size)
+            end = first + groups[U(kind)]
             if number >= end:
                 first = end
                 kind += J(1)
             else:
+                if fresh:
+                    for i in range(lane, U(BODY_ROWS * AROUND), U(LANES)):
+                        shared.body[U(i // U(AROUND)), U(i % U(AROUND))] = body[i]
+                    fresh = False
+                size = sizes[U(kind)]
+                width = _width(world, kind)
                 slot = J(lane) // width
                 place = U(J(lane) - slot * width)
                 entry = (number - first) * size + slot
-                here = slot < size and entry < length
+                here = slot < size and entry < lengths[U(kind)]
                 crowd = kind <= J(CROWDS_OF_3)
-                paired = False
                 at = U(0)
-                pair = U(0)
-                windows = U(0)
-                push = (F(0), F(0))
-                if lane == U(0):
-                    shared.counters[U(LINKS)] = J(0)
-                sync()
-                if here:
-                    at = lists[U(kind), U(FIRST), U(entry)]
-                    if crowd:
+                if crowd:
+                    clear_table(world, shared, lane)
+                    sync()
+                    # All lanes help a single crowd to load its pairs.
+                    single = size == J(1)
+                    entry = number - first if single else entry
+                    if here or single:
+                        at = lists[U(kind), U(FIRST), U(entry)]
                         members = lists[U(kind), U(SECOND), U(entry)]
-                        begin = lane - place
-                        of = (link_counts, links, windows_of)
-                        _load_links(world, shared, at, members, begin, place, U(width), of, memory)
-                        here = place < bits_set(members)
-                        at = at * U(robots) + (_robot_of(members, place) if here else U(0))
-                    elif kind != J(SINGLES):
+                        load_links(
+                            world,
+                            shared,
+                            at,
+                            members,
+                            U(0) if single else lane - place,
+                            lane if single else place,
+                            U(LANES) if single else U(width),
+                            (link_counts, links, windows_of),
+                            memory,
+                        )
+                        here = here and place < bits_set(members)
+                        at = at * U(robots) + _robot_of(members, place) if here else U(0)
+                    sync()
+                    if lane == U(0):
+                        shared.counters[U(CONTACTS)] = shared.counters[U(LINKS)]
+                    sync()
+                    pose = (F(poses[at, U(0)]), F(poses[at, U(1)]))
+                    run_crowds(world, shared, motion, at, marks[at], pose, here, lane)
+                    keep_links(world, shared, memory, lane)
+                else:
+                    paired = here and kind != J(SINGLES)
+                    pair = U(0)
+                    windows = U(0)
+                    push = (F(0), F(0))
+                    if here:
+                        at = lists[U(kind), U(FIRST), U(entry)]
+                    if paired:
                         detail = lists[U(kind), U(DETAIL), U(entry)]
                         windows = detail & U(65535)
                         pair = U(at // U(robots)) * U(per_trial) + (detail >> U(16))
                         push = (memory[U(PUSH_X), pair], memory[U(PUSH_Y), pair])
-                        paired = True
                         if place == U(1):
                             at = lists[U(kind), U(SECOND), U(entry)]
+                    pose = (F(poses[at, U(0)]), F(poses[at, U(1)]))
+                    push = _run_apart(
+                        world,
+                        shared,
+                        motion,
+                        at,
+                        marks[at],
+                        pose,
+                        here,
+                        paired,
+                        windows,
+                        push,
+                        lane,
+                    )
+                    if paired and place == U(0):
+                        memory[U(PUSH_X), pair] = push[0]
+                        memory[U(PUSH_Y), pair] = push[1]
                 sync()
-                push_x, push_y = _run(
-                    world,
-                    shared,
-                    motion,
-                    at,
-                    marks[at],
-                    (F(poses[at, U(0)]), F(poses[at, U(1)])),
-                    here,
-                    crowd,
-                    paired,
-                    windows,
-                    push,
-                    lane,
-                )
-                if paired and place == U(0):
-                    memory[U(PUSH_X), pair] = push_x
-                    memory[U(PUSH_Y), pair] = push_y
-                if crowd:
-                    _keep_links(shared, memory, lane)
-                    sync()
                 number += J(cuda.gridDim.x)
 
     return kernel(run, MAX_REGISTERS)

@@ -70,11 +70,6 @@ if SIMULATED:
         """1 / sqrt(x)."""
         return np.float32(1) / np.sqrt(x)
 
-    def raise_to(array: Any, index: Any, value: Any) -> None:
-        """Let array[index] be at least `value`, whatever other threads do to it."""
-        with _LOCK:
-            array[index] = max(array[index], value)
-
     def lower_to(array: Any, index: Any, value: Any) -> None:
         """Let array[index] be at most `value`, whatever other threads do to it."""
         with _LOCK:
@@ -124,11 +119,6 @@ else:
     def inverse_root(x):  # type: ignore[no-untyped-def]
         """1 / sqrt(x)."""
         return libdevice.rsqrtf(x)
-
-    @device
-    def raise_to(array, index, value):  # type: ignore[no-untyped-def]
-        """Let array[index] be at least `value`, whatever other threads do to it."""
-        cuda.atomic.max(array, index, value)
 
     @device
     def lower_to(array, index, value):  # type: ignore[no-untyped-def]

@@ -66,11 +66,6 @@ def facing_table(world: World) -> np.ndarray:
 
 
 def pair_table(robots: int) -> np.ndarray:
-    """The pairs of a trial: A, B << 5 and colour << 10. Pairs of a colour share no robot."""
+    """The pairs of a trial: A and B << 5."""
     a, b = np.triu_indices(robots, 1)
-    if robots % 2:
-        colour = (a + b) % robots
-    else:  # as in a tournament: the last one meets the others in turn
-        rounds = max(1, robots - 1)
-        colour = np.where(b == robots - 1, 2 * a, a + b) % rounds
-    return np.append(a | b << 5 | colour << 10, 0)
+    return np.append(a | b << 5, 0)
