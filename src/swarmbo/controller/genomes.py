@@ -101,6 +101,11 @@ class Genomes:
             chosen = chosen.astype(np.intp)
         return Genomes(**{name: getattr(self, name)[chosen] for name in _FORM})
 
+    def put(self, rows: ArrayLike, source: "Genomes", chosen: ArrayLike | None = None) -> None:
+        """Let the controllers `rows` be those of `source` with the same numbers, or `chosen`."""
+        for name in _FORM:
+            getattr(self, name)[rows] = getattr(source, name)[rows if chosen is None else chosen]
+
     @classmethod
     def concatenate(cls, batches: Sequence["Genomes"]) -> "Genomes":
         """The controllers of all batches, one batch after the other."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import ArrayLike
 
 from swarmbo.controller.genomes import MAX_CONNECTIONS, MAX_HIDDEN, Array, Genomes
 from swarmbo.controller.network import INPUTS, OUTPUTS
@@ -77,8 +78,10 @@ def random_genomes(count: int, key: int) -> Genomes:
     return _genomes(batch)
 
 
-def mutate(parents: Genomes, key: int) -> Variation:
+def mutate(parents: Genomes, key: int, numbers: ArrayLike | None = None) -> Variation:
     """One child of every parent; child i is a function of (parent i, key, i).
+
+    `numbers` are the i of the parents, by default 0, 1, 2 ...
 
     In this order:
 
@@ -118,7 +121,8 @@ def mutate(parents: Genomes, key: int) -> Variation:
     batch.source[:, :width] = parents.source[:, :width]
     batch.target[:, :width] = parents.target[:, :width]
     batch.weight[:, :width] = parents.weight[:, :width]
-    _mutate(batch, neurons, width, word)
+    chosen = np.arange(len(parents)) if numbers is None else np.asarray(numbers, np.int64)
+    _mutate(batch, chosen, neurons, width, word)
     return Variation(_genomes(batch), int(batch.refused[0]))
 
 
@@ -433,7 +437,7 @@ def _prune_one(batch: _Batch, i: int) -> None:
 
 
 @kernel
-def _mutate(batch: _Batch, neurons: int, width: int, key: Any) -> None:
+def _mutate(batch: _Batch, numbers: Array, neurons: int, width: int, key: Any) -> None:
     """Mutate all controllers of a batch, of which so many biases and connections were copied."""
     for i in range(batch.hidden.size):
         for k in range(OUTPUTS + batch.hidden[i], neurons):
@@ -442,7 +446,7 @@ def _mutate(batch: _Batch, neurons: int, width: int, key: Any) -> None:
             batch.source[i, c] = 0
             batch.target[i, c] = 0
             batch.weight[i, c] = 0
-        _start(batch.state, key, _FOR_MUTATION, i)
+        _start(batch.state, key, _FOR_MUTATION, numbers[i])
         _mutate_one(batch, i)
 
 

@@ -48,9 +48,14 @@ def choose_parents(seed: int, generation: int, elites: int, count: int) -> Array
     return (elites * shares).astype(np.intp)
 
 
-def make_children(parents: Genomes, seed: int, generation: int) -> Variation:
-    """Mutated copies of the parents, and how many mutations found no room."""
-    return mutate(parents, Stream("mutation", seed, generation).key())
+def make_children(
+    parents: Genomes, seed: int, generation: int, numbers: ArrayLike | None = None
+) -> Variation:
+    """Mutated copies of the parents, and how many mutations found no room.
+
+    `numbers`: of the children in their generation, by default 0, 1, 2 ...
+    """
+    return mutate(parents, Stream("mutation", seed, generation).key(), numbers)
 
 
 # --- vectors -----------------------------------------------------------------------------------

@@ -4,9 +4,10 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from importlib.metadata import version
 from threading import current_thread, main_thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from ribs.archives import GridArchive
@@ -28,9 +29,6 @@ from swarmbo.evolution.emitter import (
 from swarmbo.evolution.map_file import LOG_ROWS
 from swarmbo.world.arena import FORAGING
 from swarmbo.world.scenario import TRIALS, Scenario
-
-if TYPE_CHECKING:
-    from swarmbo.engine.gpu import Pending
 
 Progress = Callable[["Evolution", int], None]
 
@@ -121,12 +119,13 @@ class Evolution:
         self.scenario = options.scenario()
         self.generation = 0  # generations done, the random one included
         self.refused = 0  # mutations that found no room in a genome
-        # The archive's solutions are the numbers of their evaluations. The controllers themselves
-        # are kept beside it, a row per cell: large solutions make an archive slow.
-        self._archive = make_archive(
+        # The archive's solutions are the numbers of their evaluations, -1 for those of a map that
+        # goes on. The controllers themselves are beside it, a row per cell: large solutions make
+        # an archive slow.
+        self.archive = make_archive(
             options.descriptor, solution_dim=(), solution_dtype=np.int64, centroids=centroids
         )
-        self._elites = Genomes.zeros(int(self._archive.cells))
+        self.elites = Genomes.zeros(int(self.archive.cells))
         self._asked: tuple[Genomes, int] | None = None
         self._log: list[tuple[int, int, int, float, float]] = []
 
@@ -145,7 +144,7 @@ class Evolution:
     @property
     def filled_cells(self) -> int:
         """How many cells are filled."""
-        return len(self._archive)
+        return len(self.archive)
 
     @property
     def best(self) -> float:
@@ -158,7 +157,7 @@ class Evolution:
         return float(self._performance().mean()) / self.scenario.robots
 
     def _performance(self) -> np.ndarray:
-        return self._archive.data("performance")
+        return self.archive.data("performance")
 
     # --- how it goes on
 
@@ -174,10 +173,10 @@ class Evolution:
         options, generation = self.options, self.generation
         if generation == 0:
             return initial_genomes(options.seed, options.initial), 0
-        cells = np.sort(self._archive.data("index"))
+        cells = np.sort(self.archive.data("index"))
         count = options.evaluations_after(generation) - self.evaluations
         chosen = choose_parents(options.seed, generation, len(cells), count)
-        children = make_children(self._elites.take(cells[chosen]), options.seed, generation)
+        children = make_children(self.elites.take(cells[chosen]), options.seed, generation)
         return children.children, children.refused
 
     def tell(self, result: Rollout) -> None:
@@ -207,28 +206,26 @@ class Evolution:
     def _insert(self, children: Genomes, performance: np.ndarray, measures: np.ndarray) -> None:
         """Put the children that are good enough into the archive, and into the rows beside it."""
         numbers = self.evaluations + np.arange(len(children))
-        added = self._archive.add(
+        added = self.archive.add(
             solution=numbers,
-            objective=objective(self._archive, performance, measures),
+            objective=objective(self.archive, performance, measures),
             measures=measures,
             performance=performance,
         )
         if not added["status"].any():
             return
-        _, now = self._archive.retrieve(measures)
+        _, now = self.archive.retrieve(measures)
         won = np.flatnonzero(now["solution"] == numbers)
-        for column in fields(Genomes):
-            rows, source = getattr(self._elites, column.name), getattr(children, column.name)
-            rows[now["index"][won]] = source[won]
+        self.elites.put(now["index"][won], children, won)
 
     # --- what it leaves behind
 
     def map(self) -> BehaviourMap:
         """The map as it is after the last generation."""
-        elites = self._archive.data(["performance", "measures", "index"])
+        elites = self.archive.data(["performance", "measures", "index"])
         order = np.argsort(elites["index"])
         index = elites["index"][order]
-        archive = self._archive
+        archive = self.archive
         grid = archive.int_to_grid_index(index) if isinstance(archive, GridArchive) else None
         columns = zip(*self._log, strict=True)
         return BehaviourMap(
@@ -236,7 +233,7 @@ class Evolution:
             cells=index[:, None] if grid is None else grid,
             performance=elites["performance"][order],
             descriptor=elites["measures"][order],
-            genomes=self._elites.take(index),
+            genomes=self.elites.take(index),
             robots=self.scenario.robots,
             centroids=None if isinstance(archive, GridArchive) else archive.centroids,
             made=self.options.made()
@@ -260,19 +257,16 @@ class Evolution:
         if behaviour_map.genomes is None:
             raise InputError("holds no controllers; delete it to start anew")
         evolution = cls(options, centroids=behaviour_map.centroids)
-        evolution._archive.add(
+        evolution.archive.add(
             solution=np.full(behaviour_map.filled_cells, -1),
             objective=objective(
-                evolution._archive, behaviour_map.performance, behaviour_map.descriptor
+                evolution.archive, behaviour_map.performance, behaviour_map.descriptor
             ),
             measures=behaviour_map.descriptor,
             performance=behaviour_map.performance,
         )
-        index = evolution._archive.index_of(behaviour_map.descriptor)
-        for column in fields(Genomes):
-            getattr(evolution._elites, column.name)[index] = getattr(
-                behaviour_map.genomes, column.name
-            )
+        index = evolution.archive.index_of(behaviour_map.descriptor)
+        evolution.elites.put(index, behaviour_map.genomes, np.arange(len(index)))
         log = behaviour_map.log
         evolution._log = list(
             zip(*(getattr(log, column.name).tolist() for column in fields(Log)), strict=True)
@@ -386,8 +380,8 @@ def generations(
 ) -> Iterator[Evolution]:
     """Run evolutions to their end; yields each one after each of its generations.
 
-    Those of the CPU run one after the other, those of the GPU at once: while the
-    GPU works on some of them, the host takes in the results of the others.
+    Those of the CPU run one after the other, those of the GPU at once, with generations
+    that are evaluated ahead of time: see `foresight`.
     """
     for evolution in evolutions:
         if evolution.options.device == "cpu":
@@ -419,28 +413,11 @@ def _on_cpu(
 
 
 def _on_gpu(evolutions: Sequence[Evolution], progress: Progress | None) -> Iterator[Evolution]:
-    """Two groups take turns: the host's work for one hides behind the GPU's for the other."""
-    unfinished = [evolution for evolution in evolutions if not evolution.finished]
-    groups = [group for group in (unfinished[::2], unfinished[1::2]) if group]
-    pending = [_launch(group) for group in groups]
-    while groups:
-        for number, group in enumerate(groups):
-            for evolution, result in zip(group, pending[number].result(), strict=True):
-                evolution.tell(result)
-            left = [evolution for evolution in group if not evolution.finished]
-            groups[number] = left
-            if left:
-                pending[number] = _launch(left)
-            for evolution in group:
-                if progress is not None:
-                    progress(evolution, evolution.evaluations)
-                yield evolution
-        pending = [launched for launched, group in zip(pending, groups, strict=True) if group]
-        groups = [group for group in groups if group]
-
-
-def _launch(evolutions: Sequence[Evolution]) -> "Pending":
     from swarmbo.engine import gpu
+    from swarmbo.evolution.foresight import foreseen
 
     features = any(evolution.options.descriptor == "sdbc" for evolution in evolutions)
-    return gpu.launch([gpu.Job(e.scenario, e.ask()) for e in evolutions], features=features)
+    for evolution in foreseen(evolutions, partial(gpu.launch, features=features)):
+        if progress is not None:
+            progress(evolution, evolution.evaluations)
+        yield evolution

@@ -1,0 +1,290 @@
+"""Generations evaluated ahead of time, so that a few maps keep a GPU busy.
+
+A generation needs the archive after the one before. But few children enter it, so most of
+what the next generations will ask for can be told before the results are there: as if
+children without a result did not enter. Every result counts only for the very child it
+was made for, of the same parent by the same draws; what was foreseen wrongly is evaluated
+again. So the map is, bit for bit, that of one generation after the other.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from swarmbo.controller.genomes import Genomes
+from swarmbo.engine.gpu import Job
+from swarmbo.engine.rollout import Rollout
+from swarmbo.evolution.archive import objective
+from swarmbo.evolution.emitter import choose_parents, make_children
+from swarmbo.evolution.map_elites import Evolution
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+TEAMS = 8000  # under way at a time: more take as much longer
+FLIGHTS = 2  # launches under way; the host works for one while the others run
+PERIOD = 8  # launches after which it is asked whether to look farther ahead
+
+NOBODY = -1  # as the identity of an empty cell's elite
+UNKNOWN, UNDER_WAY, KNOWN = range(3)
+_COLUMNS = ("items", "uniformity", "centre_distance", "coverage", "features")
+
+
+class Results(Protocol):
+    """Evaluations under way."""
+
+    def result(self) -> list[Rollout]:
+        """The scores, per job; waits for them."""
+        ...
+
+
+Launch = Callable[[Sequence[Job]], Results]
+
+
+class Forecast:
+    """An archive as it will most likely be some generations from now.
+
+    `identity` is, per cell, the number of the evaluation that the elite comes from.
+    """
+
+    def __init__(self, evolution: Evolution) -> None:
+        cells = int(evolution.archive.cells)
+        self._evolution = evolution
+        self._elites = Genomes.zeros(cells)
+        self._objective = np.full(cells, -np.inf)
+        self.identity = np.full(cells, NOBODY)
+        self.generation = 0
+
+    def restart(self) -> None:
+        """Be the archive as it is now."""
+        evolution = self._evolution
+        now = evolution.archive.data(["index", "solution", "objective"])
+        cells, numbers = now["index"], now["solution"]
+        identity = np.full(len(self.identity), NOBODY)
+        # Elites of a map that goes on have no number.
+        identity[cells] = np.where(numbers >= 0, numbers, NOBODY - 1 - cells)
+        self._elites.put(np.flatnonzero(identity != self.identity), evolution.elites)
+        self._objective.fill(-np.inf)
+        self._objective[cells] = now["objective"]
+        self.identity = identity
+        self.generation = evolution.generation
+
+    def parents(self) -> Array:
+        """The cells of the parents of the next generation; empty when there are none."""
+        options = self._evolution.options
+        cells = np.flatnonzero(self.identity != NOBODY)
+        before = options.evaluations_after(self.generation - 1)
+        count = options.evaluations_after(self.generation) - before if len(cells) else 0
+        return cells[choose_parents(options.seed, self.generation, len(cells), count)]
+
+    def children(self, parents: Array, numbers: Array) -> Genomes:
+        """The children with these numbers in the next generation, of parents in these cells."""
+        seed = self._evolution.options.seed
+        return make_children(self._elites.take(parents), seed, self.generation, numbers).children
+
+    def go_on(self, plan: "_Plan") -> None:
+        """Let those children enter whose results are known to be good enough."""
+        options = self._evolution.options
+        first = options.evaluations_after(self.generation - 1) if self.generation else 0
+        cells, rank = plan.cell, plan.objective
+        better = (plan.state == KNOWN) & (rank > self._objective[cells])
+        for row in np.flatnonzero(better):
+            cell = cells[row]
+            if rank[row] > self._objective[cell]:
+                self._objective[cell] = rank[row]
+                self.identity[cell] = first + row
+                self._elites.put([cell], plan.children, [row])
+        self.generation += 1
+
+
+class _Plan:
+    """A generation to come: whose children it will most likely have, and their results."""
+
+    def __init__(self, identity: Array) -> None:
+        count = len(identity)
+        self.identity = identity  # of the parents
+        self.children = Genomes.zeros(count)
+        self.made = np.zeros(count, bool)  # which children are there
+        self.state = np.full(count, UNKNOWN)
+        self.cell = np.zeros(count, int)  # of the children that are known
+        self.objective = np.zeros(count)
+        self.columns: dict[str, Array] = {}  # of a Rollout
+
+    def expect(self, identity: Array) -> None:
+        """Forget the children that have other parents."""
+        other = identity != self.identity
+        self.identity = identity
+        self.made[other] = False
+        self.state[other] = UNKNOWN
+
+    def keep(self, evolution: Evolution, rows: Array, identity: Array, result: Rollout) -> None:
+        """Note the results of children of the parents `identity`, if they are still expected."""
+        here = np.flatnonzero(self.identity[rows] == identity)
+        rows = rows[here]
+        for name in _COLUMNS:
+            values = getattr(result, name)
+            if values is not None:
+                size = (len(self.state), *values.shape[1:])
+                column = self.columns.setdefault(name, np.zeros(size, values.dtype))
+                column[rows] = values[here]
+        part = Rollout(**{name: column[rows] for name, column in self.columns.items()})
+        measures = evolution.describe(part)
+        self.cell[rows] = evolution.archive.index_of(measures)
+        self.objective[rows] = objective(evolution.archive, part.performance, measures)
+        self.state[rows] = KNOWN
+
+
+class Foresight:
+    """An evolution whose coming generations are evaluated ahead of time."""
+
+    def __init__(self, evolution: Evolution) -> None:
+        self.evolution = evolution
+        self._forecast = Forecast(evolution)
+        self._plans: dict[int, _Plan] = {}
+
+    def _plan(self, parents: Array) -> _Plan:
+        """The plan of the forecast's next generation."""
+        generation = self._forecast.generation
+        if generation == 0:  # without parents
+            identity = np.arange(self.evolution.options.initial)
+        else:
+            identity = self._forecast.identity[parents]
+        if generation not in self._plans:
+            self._plans[generation] = _Plan(identity)
+        plan = self._plans[generation]
+        plan.expect(identity)
+        return plan
+
+    def replay(self) -> Iterator[Evolution]:
+        """Go on by the generations whose results are all known; yields after each one."""
+        while not self.evolution.finished:
+            self._forecast.restart()
+            plan = self._plan(self._forecast.parents())
+            if not (plan.state == KNOWN).all():
+                break
+            self.evolution.tell(Rollout(**plan.columns))
+            del self._plans[self.evolution.generation - 1]
+            yield self.evolution
+
+    def wanted(self, room: int, depth: int) -> list[tuple[int, Array, Genomes]]:
+        """Up to `room` children to evaluate: generations, rows in them, the children.
+
+        Those of the next generation first, then those that later ones will most likely have,
+        of so many generations in all.
+        """
+        found = []
+        forecast, options = self._forecast, self.evolution.options
+        forecast.restart()
+        last = min(forecast.generation + depth, options.generations + 1)
+        while room > 0 and forecast.generation < last:
+            parents = forecast.parents()
+            if forecast.generation and not len(parents):
+                break
+            plan = self._plan(parents)
+            new = np.flatnonzero(~plan.made)
+            if forecast.generation == 0:
+                plan.children = self.evolution.ask()
+            elif len(new):
+                plan.children.put(new, forecast.children(parents[new], new), np.arange(len(new)))
+            plan.made[new] = True
+            rows = np.flatnonzero(plan.state == UNKNOWN)[:room]
+            if len(rows):
+                plan.state[rows] = UNDER_WAY
+                found.append((forecast.generation, rows, plan.children.take(rows)))
+                room -= len(rows)
+            forecast.go_on(plan)
+        return found
+
+    def expected(self, generation: int, rows: Array) -> Array:
+        """The parents, by identity, of whose children the results are now under way."""
+        return self._plans[generation].identity[rows]
+
+    def keep(self, generation: int, rows: Array, identity: Array, result: Rollout) -> None:
+        """Take in results of children of these parents."""
+        plan = self._plans.get(generation)
+        if plan is not None:
+            plan.keep(self.evolution, rows, identity, result)
+
+
+class _Flight:
+    """Children of several generations, and maybe evolutions, that are being evaluated."""
+
+    def __init__(self, coming: Sequence[Foresight], teams: int, depth: int, launch: Launch) -> None:
+        self.teams = teams
+        self._parts = []
+        self._pending: Results | None = None
+        jobs = []
+        room = teams
+        for number, foresight in enumerate(coming):
+            share = -(-room // (len(coming) - number))
+            for generation, rows, children in foresight.wanted(share, depth):
+                identity = foresight.expected(generation, rows)
+                self._parts.append((foresight, generation, rows, identity))
+                jobs.append((foresight.evolution.scenario, children))
+                room -= len(rows)
+        if jobs:
+            # Launches of one size are the quickest: fill up with copies.
+            scenario, children = jobs[-1]
+            copies = np.concatenate([np.arange(len(children)), np.zeros(room, int)])
+            jobs[-1] = (scenario, children.take(copies))
+            self._pending = launch([Job(scenario, children) for scenario, children in jobs])
+
+    def __bool__(self) -> bool:
+        return self._pending is not None
+
+    def land(self) -> None:
+        """Wait for the results, and hand them over."""
+        assert self._pending is not None
+        for part, result in zip(self._parts, self._pending.result(), strict=True):
+            foresight, generation, rows, identity = part
+            foresight.keep(generation, rows, identity, result)
+
+
+class _Pace:
+    """How many generations are under way at a time: twice or half as many, by what comes of it."""
+
+    def __init__(self) -> None:
+        self.ahead = 1
+        self._launches = 0
+        self._teams = 0
+        self._used = 0
+        self._good = 0
+
+    def note(self, teams: int, used: int, batches: int) -> None:
+        """Note a launch of so many teams, after which so many evaluations were of use."""
+        self._launches += 1
+        self._teams += teams
+        self._used += used
+        if self._launches < PERIOD:
+            return
+        share = self._used / self._teams
+        self._good = self._good + 1 if share > 0.85 else 0
+        if share < 0.6:
+            self.ahead = max(1, self.ahead // 2)
+        elif self._good >= 4 and 2 * self.ahead * batches <= TEAMS:
+            self.ahead *= 2
+            self._good = 0
+        self._launches = self._teams = self._used = 0
+
+
+def foreseen(evolutions: Sequence[Evolution], launch: Launch) -> Iterator[Evolution]:
+    """Run evolutions to their end by such launches; yields each one after each generation."""
+    coming = [Foresight(evolution) for evolution in evolutions if not evolution.finished]
+    flights: deque[_Flight] = deque()
+    pace = _Pace()
+    while coming:
+        batches = sum(foresight.evolution.options.batch for foresight in coming)
+        teams = -(-pace.ahead * batches // FLIGHTS)
+        depth = 3 * pace.ahead + 1
+        while len(flights) < FLIGHTS and (flight := _Flight(coming, teams, depth, launch)):
+            flights.append(flight)
+        flight = flights.popleft()
+        flight.land()
+        used = 0
+        for foresight in coming:
+            before = foresight.evolution.evaluations
+            yield from foresight.replay()
+            used += foresight.evolution.evaluations - before
+        pace.note(flight.teams, used, batches)
+        coming = [foresight for foresight in coming if not foresight.evolution.finished]
