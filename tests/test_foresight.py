@@ -60,3 +60,37 @@ def test_maps_are_those_of_one_generation_after_the_other(
         assert evolution.map().to_bytes() == one_after_the_other(each).map().to_bytes()
         assert [n for e, n in steps if e is evolution] == list(range(1, 13))
     assert {40, 80} <= set(launch.teams)  # of both evolutions
+
+
+def test_a_map_that_goes_on_comes_to_the_same_end() -> None:
+    whole = one_after_the_other(SMALL)
+    half = Evolution(SMALL)
+    for _ in generations([half]):
+        if half.generation == 6:
+            break
+    again = Evolution.continued(SMALL, half.map())
+    for _ in foreseen([again], OnCpu()):
+        pass
+    assert again.map().to_bytes() == whole.map().to_bytes()
+
+
+@pytest.mark.parametrize(("evaluations", "batch"), [(1, 40), (900, 40), (1000, 40), (1003, 1)])
+def test_few_evaluations(evaluations: int, batch: int) -> None:
+    options = EvolutionOptions(evaluations=evaluations, batch=batch, ticks=2)
+    evolution = Evolution(options)
+    for _ in foreseen([evolution], OnCpu()):
+        pass
+    assert evolution.map().to_bytes() == one_after_the_other(options).map().to_bytes()
+
+
+def test_looks_farther_ahead_as_long_as_that_is_of_use() -> None:
+    pace = foresight._Pace()
+    for _ in range(20 * foresight.PERIOD):
+        pace.note(500, 500, 500)
+    assert pace.ahead == foresight.TEAMS // 500
+    for _ in range(2 * foresight.PERIOD):
+        pace.note(500, 100, 500)
+    assert pace.ahead == foresight.TEAMS // 500 // 4
+    for _ in range(20 * foresight.PERIOD):
+        pace.note(500, 350, 500)
+    assert pace.ahead == foresight.TEAMS // 500 // 4

@@ -126,6 +126,11 @@ def test_simulated_gpu_agrees_with_cpu_in_contact_and_with_faults(
             assert np.median(np.abs(poses - swarm.poses)) < 1e-5
 
 
+def test_crowds_do_not_depend_on_others_in_their_warp(simulated: dict[str, np.ndarray]) -> None:
+    for number in range(len(jobs_in_contact())):
+        np.testing.assert_array_equal(simulated[f"packed{number}"], simulated[f"poses{number}"])
+
+
 def test_simulated_gpu_measures_the_features_of_the_cpu(simulated: dict[str, np.ndarray]) -> None:
     for number, job in enumerate(jobs_apart()):
         teams = teams_of(job)
@@ -178,6 +183,9 @@ def write_simulated(path: str) -> None:
             arrays[f"{name}{number}"] = getattr(result, name)
     for number, result in enumerate(gpu.launch(jobs_apart(), features=True).result()):
         arrays[f"features{number}"] = result.features
+    gpu.SPREAD = 1  # all crowds in one warp
+    for number, poses in enumerate(gpu.launch(jobs_in_contact()).poses()):
+        arrays[f"packed{number}"] = poses
     np.savez(path, **arrays)
 
 
@@ -253,11 +261,12 @@ def test_random_numbers_are_those_of_the_cpu() -> None:
 
 
 @needs_gpu
-def test_results_do_not_depend_on_packing_and_company() -> None:
+def test_results_do_not_depend_on_packing_and_company(monkeypatch: pytest.MonkeyPatch) -> None:
     genomes = Genomes.from_controllers(CONTROLLERS)
     jobs = [gpu.Job(replace(Scenario.draw(seed=s), ticks=100), genomes) for s in (1, 2)]
     jobs.append(gpu.Job(Scenario.draw(seed=1, arena=FORAGING_2X, ticks=50), genomes))
     together = gpu.launch(jobs, features=True)
+    monkeypatch.setattr(gpu, "SPREAD", 1)  # several crowds in a warp
     alone = [gpu.launch([job], features=True, packing=1).result()[0] for job in jobs]
     for a, b in zip(together.result(), alone, strict=True):
         for name in ("items", "uniformity", "centre_distance", "coverage", "features"):

@@ -27,9 +27,8 @@ from swarmbo.engine.gpu_warp import (
 
 F = np.float32
 FAR = on.FAR
-# Looser than on the CPU, as sweeps cost more here. With these numbers the CPU holds every row of
-# `python -m tests.fidelity` too, contacts of robots with medians of 0.13 mm or less.
-SWEEPS = 2  # over the contacts of crowds and pairs, at the most
+# Looser than on the CPU, as sweeps cost more here.
+SWEEPS = 2  # over the contacts of a pair and its walls, at the most
 SETTLED = F(5e-4)  # m/s, error of a contact's velocity that may remain
 
 
@@ -37,9 +36,9 @@ SETTLED = F(5e-4)  # m/s, error of a contact's velocity that may remain
 
 
 @device
-def _meet_wall(world, at_x, side, gap, c, s, turn, vx, vy, ux, uy):
-    """What a wall demands, and the velocity (normal, tangential) that it alone allows."""
-    demand, slide = on.wall_contact(
+def wall_at(world, at_x, side, gap, c, s, turn):
+    """What the wall across x or y demands of a robot, and its slide along +y or +x."""
+    return on.wall_contact(
         world.vertices_x,
         world.vertices_y,
         (
@@ -51,6 +50,18 @@ def _meet_wall(world, at_x, side, gap, c, s, turn, vx, vy, ux, uy):
         gap,
         side * (turn if at_x else -turn),
     )
+
+
+@device
+def along_left(at_x, side, slide):
+    """A slide along +y or +x as one along the wall's tangent, its normal turned to the left."""
+    return side * slide if at_x else -side * slide
+
+
+@device
+def _meet_wall(world, at_x, side, gap, c, s, turn, vx, vy, ux, uy):
+    """What a wall demands, and the velocity (normal, tangential) that it alone allows."""
+    demand, slide = wall_at(world, at_x, side, gap, c, s, turn)
     new_n, new_t = on.wall_velocity(
         side * (vx if at_x else vy),
         vy if at_x else vx,
@@ -115,8 +126,9 @@ def meet_walls(world, x, y, side_x, side_y, c, s, turn, vx, vy, ux, uy):
     new_x = yt if y_does else side_x * xn
     new_y = xt if x_does else side_y * demand_y
     new_y = side_y * yn if y_does else new_y
-    # A contact's tangent is its normal turned to the left; the slides are along +y and +x.
-    return new_x, new_y, (demand_x, side_x * slide_x), (demand_y, -side_y * slide_y)
+    wall_x = (demand_x, along_left(True, side_x, slide_x))
+    wall_y = (demand_y, along_left(False, side_y, slide_y))
+    return new_x, new_y, wall_x, wall_y
 
 
 # --- two bodies --------------------------------------------------------------------------------
@@ -221,6 +233,21 @@ def first_impulse(gap, now, limit):
 
 
 @device
+def begin_at_wall(limit, demand, gap, now, push):
+    """The impulse (normal, tangential) with which a wall begins, `push` the one before.
+
+    `gap` and `now` as in `first_impulse`.
+    """
+    cn, ct = push
+    begins = cn == F(0)
+    first = first_impulse(gap, now, limit)
+    touches = demand > -FAR
+    cn = first if begins else cn
+    ct = F(0) if begins else ct
+    return (cn if touches else F(0)), (ct if touches else F(0))
+
+
+@device
 def answer(limit, qx, qy, ux, uy, nx, ny):
     """A robot's velocity with its motor, and how it gives way, in a contact's frame."""
     ex = ux - qx
@@ -252,21 +279,6 @@ def corrected(gap_n, gap_t, give, friction, cn, ct):
 
 
 @device
-def begin_at_wall(limit, demand, gap, now, push):
-    """The impulse (normal, tangential) with which a wall begins, `push` the one before.
-
-    `gap` and `now` as in `first_impulse`.
-    """
-    cn, ct = push
-    begins = cn == F(0)
-    first = first_impulse(gap, now, limit)
-    touches = demand > -FAR
-    cn = first if begins else cn
-    ct = F(0) if begins else ct
-    return (cn if touches else F(0)), (ct if touches else F(0))
-
-
-@device
 def _correct_at_wall(world, nx, ny, wall, push, u, q):
     """A Newton step for a robot's wall; its velocity, the wall's impulse, and if it was wrong."""
     demand, slide = wall
@@ -293,7 +305,7 @@ def solve_pair(world, shared, is_a, touches, between, push, sides, walls, leans,
 
     `between` = (normal x, y, demand, slide) of their contact, `push` the impulse
     on A in the sub-step before. `sides` = (1 or -1, 1 or -1): where the walls across x and y
-    are, `walls` what they demand (see `meet_walls`; None where no lane is at one),
+    are, `walls` = (whether any lane is at one, what they demand: see `meet_walls`),
     `leans` their impulses. `u` and `q`: the robot's velocity, commanded and before contact.
     Returns its velocity with the impulses but without its motor, the impulse on A, and
     those of the walls.

@@ -14,7 +14,14 @@ independent stands side by side, and the compiler interleaves it.
 
 import numpy as np
 
-from swarmbo.engine.gpu_contacts import begin_at_wall, contact, corrected, first_impulse
+from swarmbo.engine.gpu_contacts import (
+    along_left,
+    begin_at_wall,
+    contact,
+    corrected,
+    first_impulse,
+    wall_at,
+)
 from swarmbo.engine.gpu_layout import (
     AT_X,
     AT_Y,
@@ -64,7 +71,7 @@ from swarmbo.engine.gpu_warp import (
 
 F = np.float32
 FAR = on.FAR
-ROUNDS = 4  # over the contacts of a crowd, at the most
+ROUNDS = 4  # over the contacts of a crowd, at the most; as many as there are robots if more than 6
 
 
 # --- the table of contacts ---------------------------------------------------------------------
@@ -101,7 +108,7 @@ def _place(world, own, other):
 
 
 @device
-def load_pair(world, shared, a, b, windows, link, memory):
+def _load_pair(world, shared, a, b, windows, link, memory):
     """Enter a pair into the table. `link`: its number among all pairs of all trials."""
     k = U(add_to(shared.counters, U(LINKS), J(1)))
     px = memory[U(PUSH_X), link]
@@ -132,7 +139,7 @@ def load_links(world, shared, trial, members, begin, first, stride, links, memor
         a = begin + bits_set(members & ((U(1) << (word & U(31))) - U(1)))
         b = begin + bits_set(members & ((U(1) << ((word >> U(5)) & U(31))) - U(1)))
         link = pairs + ((word >> U(16)) & U(511))
-        load_pair(world, shared, a, b, windows[pairs + k], link, memory)
+        _load_pair(world, shared, a, b, windows[pairs + k], link, memory)
         k += stride
 
 
@@ -151,7 +158,7 @@ def keep_links(world, shared, memory, lane):
 
 
 @device
-def load_wall(shared, p, number, motion, at):
+def _load_wall(shared, p, number, motion, at):
     """Enter the wall across x (number 0) or y (1) of a robot into the table; return its place."""
     k = U(add_to(shared.counters, U(CONTACTS), J(1)))
     row = U(G_WALL) + U(2) * number
@@ -162,7 +169,7 @@ def load_wall(shared, p, number, motion, at):
 
 
 @device
-def keep_wall(shared, k, number, motion, at):
+def _keep_wall(shared, k, number, motion, at):
     """Write the impulse of a robot's wall to global memory."""
     row = U(G_WALL) + U(2) * number
     motion[row, at] = shared.contacts[IMPULSE_N, k]
@@ -200,34 +207,21 @@ def _find_wall(world, shared, k):
     size = world.width if at_x else world.height
     side = F(1) if along < F(0.5) * size else F(-1)
     gap = along if side > F(0) else size - along
-    demand, slide = on.wall_contact(
-        world.vertices_x,
-        world.vertices_y,
-        (
-            side * (c if at_x else s),
-            side * (-s if at_x else c),
-            s if at_x else c,
-            c if at_x else -s,
-        ),
-        gap,
-        side * (turn if at_x else -turn),
-    )
+    demand, slide = wall_at(world, at_x, side, gap, c, s, turn)
     u = robots[UX, p] if at_x else robots[UY, p]
     q = robots[QX, p] if at_x else robots[QY, p]
     push = (shared.contacts[IMPULSE_N, k], shared.contacts[IMPULSE_T, k])
     cn, ct = begin_at_wall(world.limit, demand, demand - side * u, demand - side * q, push)
-    # A contact's tangent is its normal turned to the left; the slides are along +y and +x.
-    slide = side * slide if at_x else -side * slide
+    slide = along_left(at_x, side, slide)
     return p, at_x, side, demand, slide, cn, ct
 
 
 @device
-def _find(world, shared, pair, side, is_pair, wall, is_wall, lane):
+def _find(world, shared, pair, is_a, is_pair, wall, is_wall, lane):
     """Look for the contacts of a pair, by two lanes side by side, and of a robot with a wall."""
     robots = shared.robots
     entry = shared.entries[pair]
     a, b = robots_of(entry)
-    is_a = side == U(0)
     own = a if is_a else b
     other = b if is_a else a
     pose = _pose(robots, own)
@@ -282,7 +276,7 @@ def _find(world, shared, pair, side, is_pair, wall, is_wall, lane):
 
 
 @device
-def find_contacts(world, shared, lane):
+def _find_contacts(world, shared, lane):
     """Look for the contacts in the table, and begin with the impulses of the sub-step before."""
     links = U(shared.counters[U(LINKS)])
     count = U(shared.counters[U(CONTACTS)])
@@ -296,7 +290,7 @@ def find_contacts(world, shared, lane):
         is_wall = wall < count
         pair = pair if is_pair else nothing
         wall = wall if is_wall else nothing
-        _find(world, shared, pair, task & U(1), is_pair, wall, is_wall, lane)
+        _find(world, shared, pair, (task & U(1)) == U(0), is_pair, wall, is_wall, lane)
         task = U(task + shared.lanes)
         begin = U(begin + shared.lanes)
 
@@ -334,7 +328,11 @@ def _answer(world, shared, u, q, p):
 
 @device
 def _contact_at(world, shared, k):
-    """A contact of the table: its robots, whether it is a wall's, where A keeps its impulse ..."""
+    """A contact of the table.
+
+    Returns (A, B, whether it is a wall's, the row of A's impulse), (normal x, y, demand, slide),
+    and its impulse (normal, tangential).
+    """
     contacts = shared.contacts
     entry = shared.entries[k]
     a, b = robots_of(entry)
@@ -387,7 +385,7 @@ def _keep(shared, k, impulse):
 
 
 @device
-def solve(world, shared, u, q, lane):
+def _solve(world, shared, u, q, lane):
     """Correct all contacts until they rest; return the velocity of the lane's robot.
 
     `u` is its commanded velocity, `q` the one before contacts and motor.
@@ -395,11 +393,12 @@ def solve(world, shared, u, q, lane):
     count = U(shared.counters[U(CONTACTS)])
     velocity = _answer(world, shared, u, q, lane)
     sync()
+    # Both ways below are the same arithmetic: a crowd's bits do not depend on others in the warp.
     few = count <= shared.lanes
     nothing = U(shared.entries.shape[0] - 1)
     mine = lane if lane < count else nothing
     whose, shape, impulse = _contact_at(world, shared, mine)
-    rounds = J(ROUNDS)
+    rounds = J(max(ROUNDS, world.robots) if world.robots > 6 else ROUNDS)
     while rounds > J(0):
         found = False
         if few:  # the lane keeps its only contact in registers
@@ -442,9 +441,9 @@ def run_crowds(world, shared, motion, at, mark, pose, here, lane):
     wall_x = U(0)
     wall_y = U(0)
     if leans_x:
-        wall_x = load_wall(shared, lane, U(0), motion, at)
+        wall_x = _load_wall(shared, lane, U(0), motion, at)
     if leans_y:
-        wall_y = load_wall(shared, lane, U(1), motion, at)
+        wall_y = _load_wall(shared, lane, U(1), motion, at)
     dx = F(0)
     dy = F(0)
     number = J(0)
@@ -462,14 +461,14 @@ def run_crowds(world, shared, motion, at, mark, pose, here, lane):
         robots[QY, lane] = v[1]
         shared.numbers[lane] = J(0)
         sync()
-        find_contacts(world, shared, lane)
+        _find_contacts(world, shared, lane)
         sync()
-        v = solve(world, shared, u, v, lane)
+        v = _solve(world, shared, u, v, lane)
         number += J(1)
     sync()
     if leans_x:
-        keep_wall(shared, wall_x, U(0), motion, at)
+        _keep_wall(shared, wall_x, U(0), motion, at)
     if leans_y:
-        keep_wall(shared, wall_y, U(1), motion, at)
+        _keep_wall(shared, wall_y, U(1), motion, at)
     if here:
         arrive(motion, at, (dx, dy), v)

@@ -31,7 +31,7 @@ UNTOUCHED = F(1e30)  # m/s, as the impulse of a pair that did not touch
 ) = (*range(11), 14)
 
 # Bits of a robot's mark.
-CARRIES, BACKWARDS, AT_X, AT_Y = 1, 2, 4, 8  # the last: at the wall across x, across y
+CARRIES, BACKWARDS, AT_X, AT_Y = 1, 2, 4, 8  # the last two: at the wall across x, across y
 
 # What may touch something in this tick, by kind: trials with *crowds*, robots that may touch others
 # which may touch more (of any number of robots, of four, of three); lone pairs, one of them at a
@@ -71,13 +71,13 @@ LINKS, CONTACTS, TOUCH_COUNTERS = range(3)
 EDGE_X, EDGE_Y, EDGE_OFFSET, VERTEX_X, VERTEX_Y, BODY_ROWS = range(6)
 AROUND = 14
 
-# Rows of what pairs remember from sub-step to sub-step.
+# Rows of what pairs remember from tick to tick, in global memory: the impulse on A.
 PUSH_X, PUSH_Y, MEMORY_ROWS = range(3)
 
 
 @device
 def pair_entry(a, b, number):
-    """A pair of robots of a warp and its number in the warp, as one word."""
+    """Two robots of a warp and a number, as one word; of a wall, twice its robot."""
     return U(a | ((b & U(31)) << U(9)) | (number << U(14)))
 
 

@@ -300,7 +300,7 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
         neurons_of, starts, bias, sources, weights = brain
         visits, items_out, distance_out, poses = out[:4]
         motion, marks, memory, link_counts, links, windows_of, lists, counts, clock = state
-        # Rows of numbers per lane: how far sensors see, inputs.
+        # Rows of numbers per lane: how far sensors see; inputs and hidden neurons.
         readings = cuda.shared.array(reading_places, int32)
         values = cuda.shared.array(value_places, float32)
         sensors = cuda.shared.array((SENSORS, 4), float32)
@@ -432,7 +432,6 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
             # Sense.
             look_at_robots(world, shared, sensors, readings, counters[NEAR, warp], t, seen - t)
             word = on.tick_word(key0, key1, U(tick - J(1)))
-            fault = proximity_fault
             pose = (here_x, here_y, c, s)
             sync()
             for number in range(U(SENSORS)):
@@ -445,15 +444,14 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
                     sensors[k, U(3)],
                 )
                 values[U(k * row_size + own)] = proximity_input(
-                    world, sensor, k, pose, distance, word, fault
+                    world, sensor, k, pose, distance, word, proximity_fault
                 )
             on_a, on_b, on_food = over_food(world, food, scenario, pose)
-            fault = ground_fault
             values[U(U(7) * row_size + own)] = ground_input(
-                world, world.ground_points[0], 0, pose, on_a, word, fault
+                world, world.ground_points[0], 0, pose, on_a, word, ground_fault
             )
             values[U(U(8) * row_size + own)] = ground_input(
-                world, world.ground_points[1], 1, pose, on_b, word, fault
+                world, world.ground_points[1], 1, pose, on_b, word, ground_fault
             )
 
             # Think: all neurons read the old values of the others. Two at a time: the numbers of

@@ -82,6 +82,7 @@ def look_at_robots(world, shared, sensors, readings, count, t, first):
         i = U(0)
         k = U(0)
         ray = (F(0), F(0), F(1), F(0))
+        hits = False
         looks = True
         while looks:
             i, k, ray = _ray(shared, sensors, task)
@@ -89,7 +90,7 @@ def look_at_robots(world, shared, sensors, readings, count, t, first):
             hits = on.may_hit(ray[0], ray[1], ray[2], ray[3], world.radius, reach)
             looks = task < tasks and not hits
         distance = on.ray_to_body(world.edges, ray[0], ray[1], ray[2], ray[3])
-        if distance <= reach:
+        if hits and distance <= reach:
             lower_to(readings, first + k * U(LANES) + (i & U(31)), J(distance * PER_METRE))
 
 

@@ -59,7 +59,7 @@ from swarmbo.engine.gpu_world import Constants
 
 F = np.float32
 FAR = on.FAR
-MAX_REGISTERS = 128  # of a thread: none is spilled
+MAX_REGISTERS = 128  # of a thread
 
 
 class Shared(NamedTuple):
@@ -117,8 +117,12 @@ def _run_apart(world, shared, motion, at, mark, pose, here, paired, windows, pus
     at_wall = here and (mark & J(AT_X | AT_Y)) != J(0)
     x, y = pose
     c, s, u, v, turn, step = drive(world, motion, at)
-    lean_x = (motion[U(G_WALL), at], motion[U(G_WALL) + U(1), at])
-    lean_y = (motion[U(G_WALL) + U(2), at], motion[U(G_WALL) + U(3), at])
+    lean_x = (F(0), F(0))
+    lean_y = (F(0), F(0))
+    if paired and (mark & J(AT_X)) != J(0):
+        lean_x = (motion[U(G_WALL), at], motion[U(G_WALL) + U(1), at])
+    if paired and (mark & J(AT_Y)) != J(0):
+        lean_y = (motion[U(G_WALL) + U(2), at], motion[U(G_WALL) + U(3), at])
     side_x = F(1) if x < F(0.5) * world.width else F(-1)
     side_y = F(1) if y < F(0.5) * world.height else F(-1)
     dx = F(0)
@@ -261,6 +265,7 @@ def touch(world: Constants) -> Any:
                 if fresh:
                     for i in range(lane, U(BODY_ROWS * AROUND), U(LANES)):
                         shared.body[U(i // U(AROUND)), U(i % U(AROUND))] = body[i]
+                    sync()
                     fresh = False
                 size = sizes[U(kind)]
                 width = _width(world, kind)
