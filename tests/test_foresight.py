@@ -1,9 +1,12 @@
 """Generations evaluated ahead of time give the map that one after the other gives."""
 
+import random
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
+from swarmbo.controller.genomes import Genomes
 from swarmbo.engine.gpu import Job
 from swarmbo.engine.rollout import Rollout, rollout
 from swarmbo.evolution import foresight
@@ -40,6 +43,53 @@ def one_after_the_other(options: EvolutionOptions) -> Evolution:
     for _ in generations([evolution]):
         pass
     return evolution
+
+
+def traits(genomes: Genomes) -> Rollout:
+    """Scores that follow from the controller alone: a dozen cells in which much is replaced."""
+    sums = genomes.weight.sum(axis=1) + genomes.bias.sum(axis=1)
+    items = np.zeros((len(genomes), 8, 6), np.int64)
+    items[:, :, 0] = np.maximum(0, 50 + 8 * sums)[:, None]
+    each = np.ones((len(genomes), 8))
+    return Rollout(
+        items=items,
+        uniformity=each * ((genomes.count + genomes.hidden) % 12 / 16)[:, None],
+        centre_distance=each / 2,
+        coverage=each / 2,
+    )
+
+
+class Restless(foresight._Pace):
+    """Looks now far and now less far ahead, so that plans grow old."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._random = random.Random(5)
+
+    def note(self, teams: int, used: int, batches: int) -> None:
+        self.ahead = self._random.choice([1, 2, 8])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_result_counts_for_the_very_child_it_was_made_for(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foresight, "_Pace", Restless)
+    options = [
+        EvolutionOptions(evaluations=1001 + 80 * batch, batch=batch, seed=seed) for batch in (20, 6)
+    ]
+
+    def launch(jobs: Sequence[Job]) -> Done:
+        return Done([traits(job.genomes) for job in jobs])
+
+    for each in options:
+        evolution = Evolution(each)
+        for _ in foreseen([evolution], launch):
+            pass
+        plain = Evolution(each)
+        while not plain.finished:
+            plain.tell(traits(plain.ask()))
+        assert evolution.map().to_bytes() == plain.map().to_bytes()
 
 
 @pytest.mark.parametrize("descriptor", ["hbd", "sdbc"])

@@ -26,7 +26,7 @@ TEAMS = 8000  # under way at a time: more take as much longer
 FLIGHTS = 2  # launches under way; the host works for one while the others run
 PERIOD = 8  # launches after which it is asked whether to look farther ahead
 
-NOBODY = -1  # as the identity of an empty cell's elite
+NOBODY = np.uint64(0)  # as the identity of an empty cell's elite, or of a parent
 UNKNOWN, UNDER_WAY, KNOWN = range(3)
 _COLUMNS = ("items", "uniformity", "centre_distance", "coverage", "features")
 
@@ -42,10 +42,22 @@ class Results(Protocol):
 Launch = Callable[[Sequence[Job]], Results]
 
 
+def identity_of(numbers: Array, parents: Array) -> Array:
+    """64 bits for each controller, of its number and its parent's identity.
+
+    Of the number alone it could not be: before its parent is known for sure, a child
+    may have been foreseen as that of another one.
+    """
+    word = parents + (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        word = (word ^ (word >> np.uint64(shift))) * np.uint64(factor)
+    return word ^ (word >> np.uint64(31))
+
+
 class Forecast:
     """An archive as it will most likely be some generations from now.
 
-    `identity` is, per cell, the number of the evaluation that the elite comes from.
+    `identity`: of the elites, per cell.
     """
 
     def __init__(self, evolution: Evolution) -> None:
@@ -55,19 +67,30 @@ class Forecast:
         self._objective = np.full(cells, -np.inf)
         self.identity = np.full(cells, NOBODY)
         self.generation = 0
+        # The archive as it is: identities and numbers of its elites, those of a map that goes on by
+        # their cells.
+        now = evolution.archive.data(["index", "solution"])
+        self._now = np.full(cells, NOBODY)
+        self._now[now["index"]] = identity_of(-2 - now["index"], self._now[now["index"]])
+        self._numbers = np.full(cells, -1)
+        self._numbers[now["index"]] = now["solution"]
+
+    def tell(self, first: int, identity: Array) -> None:
+        """Note that the archive was told of these children, numbered from `first` on."""
+        now = self._evolution.archive.data(["index", "solution"])
+        cells, numbers = now["index"], now["solution"]
+        new = self._numbers[cells] != numbers
+        self._now[cells[new]] = identity[numbers[new] - first]
+        self._numbers[cells] = numbers
 
     def restart(self) -> None:
         """Be the archive as it is now."""
         evolution = self._evolution
-        now = evolution.archive.data(["index", "solution", "objective"])
-        cells, numbers = now["index"], now["solution"]
-        identity = np.full(len(self.identity), NOBODY)
-        # Elites of a map that goes on have no number.
-        identity[cells] = np.where(numbers >= 0, numbers, NOBODY - 1 - cells)
-        self._elites.put(np.flatnonzero(identity != self.identity), evolution.elites)
+        now = evolution.archive.data(["index", "objective"])
+        self._elites.put(np.flatnonzero(self._now != self.identity), evolution.elites)
         self._objective.fill(-np.inf)
-        self._objective[cells] = now["objective"]
-        self.identity = identity
+        self._objective[now["index"]] = now["objective"]
+        self.identity = self._now.copy()
         self.generation = evolution.generation
 
     def parents(self) -> Array:
@@ -85,25 +108,23 @@ class Forecast:
 
     def go_on(self, plan: "_Plan") -> None:
         """Let those children enter whose results are known to be good enough."""
-        options = self._evolution.options
-        first = options.evaluations_after(self.generation - 1) if self.generation else 0
         cells, rank = plan.cell, plan.objective
         better = (plan.state == KNOWN) & (rank > self._objective[cells])
         for row in np.flatnonzero(better):
             cell = cells[row]
             if rank[row] > self._objective[cell]:
                 self._objective[cell] = rank[row]
-                self.identity[cell] = first + row
+                self.identity[cell] = plan.identity[row]
                 self._elites.put([cell], plan.children, [row])
         self.generation += 1
 
 
 class _Plan:
-    """A generation to come: whose children it will most likely have, and their results."""
+    """A generation to come: the children that it will most likely have, and their results."""
 
     def __init__(self, identity: Array) -> None:
         count = len(identity)
-        self.identity = identity  # of the parents
+        self.identity = identity  # of the children
         self.children = Genomes.zeros(count)
         self.made = np.zeros(count, bool)  # which children are there
         self.state = np.full(count, UNKNOWN)
@@ -112,14 +133,14 @@ class _Plan:
         self.columns: dict[str, Array] = {}  # of a Rollout
 
     def expect(self, identity: Array) -> None:
-        """Forget the children that have other parents."""
+        """Forget the children that are others."""
         other = identity != self.identity
         self.identity = identity
         self.made[other] = False
         self.state[other] = UNKNOWN
 
     def keep(self, evolution: Evolution, rows: Array, identity: Array, result: Rollout) -> None:
-        """Note the results of children of the parents `identity`, if they are still expected."""
+        """Note the results of children, if they are still expected."""
         here = np.flatnonzero(self.identity[rows] == identity)
         rows = rows[here]
         for name in _COLUMNS:
@@ -143,16 +164,22 @@ class Foresight:
         self._forecast = Forecast(evolution)
         self._plans: dict[int, _Plan] = {}
 
+    def _first(self, generation: int) -> int:
+        """The number of the first child of a generation."""
+        return self.evolution.options.evaluations_after(generation - 1) if generation else 0
+
     def _plan(self, parents: Array) -> _Plan:
         """The plan of the forecast's next generation."""
-        generation = self._forecast.generation
-        if generation == 0:  # without parents
-            identity = np.arange(self.evolution.options.initial)
+        forecast = self._forecast
+        if forecast.generation:
+            origin = forecast.identity[parents]
         else:
-            identity = self._forecast.identity[parents]
-        if generation not in self._plans:
-            self._plans[generation] = _Plan(identity)
-        plan = self._plans[generation]
+            origin = np.full(self.evolution.options.initial, NOBODY)
+        numbers = self._first(forecast.generation) + np.arange(len(origin))
+        identity = identity_of(numbers, origin)
+        if forecast.generation not in self._plans:
+            self._plans[forecast.generation] = _Plan(identity)
+        plan = self._plans[forecast.generation]
         plan.expect(identity)
         return plan
 
@@ -163,7 +190,9 @@ class Foresight:
             plan = self._plan(self._forecast.parents())
             if not (plan.state == KNOWN).all():
                 break
+            first = self.evolution.evaluations
             self.evolution.tell(Rollout(**plan.columns))
+            self._forecast.tell(first, plan.identity)
             del self._plans[self.evolution.generation - 1]
             yield self.evolution
 
@@ -197,11 +226,11 @@ class Foresight:
         return found
 
     def expected(self, generation: int, rows: Array) -> Array:
-        """The parents, by identity, of whose children the results are now under way."""
+        """The children, by identity, whose results are now under way."""
         return self._plans[generation].identity[rows]
 
     def keep(self, generation: int, rows: Array, identity: Array, result: Rollout) -> None:
-        """Take in results of children of these parents."""
+        """Take in results of the children with these identities."""
         plan = self._plans.get(generation)
         if plan is not None:
             plan.keep(self.evolution, rows, identity, result)
