@@ -66,7 +66,7 @@ class Restless(foresight._Pace):
         super().__init__()
         self._random = random.Random(5)
 
-    def note(self, teams: int, used: int, batches: int) -> None:
+    def note(self, teams: int, used: int, due: int) -> None:
         self.ahead = self._random.choice([1, 2, 8])
 
 
@@ -124,13 +124,26 @@ def test_a_map_that_goes_on_comes_to_the_same_end() -> None:
     assert again.map().to_bytes() == whole.map().to_bytes()
 
 
-@pytest.mark.parametrize(("evaluations", "batch"), [(1, 40), (900, 40), (1000, 40), (1003, 1)])
-def test_few_evaluations(evaluations: int, batch: int) -> None:
+@pytest.mark.parametrize(
+    ("evaluations", "batch", "launches"),
+    [(1, 40, 1), (900, 40, 2), (1000, 40, 2), (1003, 1, 8), (1500, 2**20, 5)],
+)
+def test_few_evaluations_take_few_launches(evaluations: int, batch: int, launches: int) -> None:
     options = EvolutionOptions(evaluations=evaluations, batch=batch, ticks=2)
     evolution = Evolution(options)
-    for _ in foreseen([evolution], OnCpu()):
+    launch = OnCpu()
+    for _ in foreseen([evolution], launch):
         pass
     assert evolution.map().to_bytes() == one_after_the_other(options).map().to_bytes()
+    assert len(launch.teams) <= launches
+    assert sum(launch.teams) <= 2 * evaluations
+
+
+def test_every_map_goes_on_however_small_the_batches() -> None:
+    plans = [EvolutionOptions(evaluations=1020, batch=1, ticks=2, seed=n) for n in (1, 2, 3)]
+    evolutions = [Evolution(plan) for plan in plans]
+    order = [evolutions.index(evolution) for evolution in foreseen(evolutions, OnCpu())]
+    assert set(order[:6]) == {0, 1, 2}
 
 
 def test_looks_farther_ahead_as_long_as_that_is_of_use() -> None:

@@ -505,3 +505,14 @@ def test_random_controllers_have_even_weights_biases_and_connections() -> None:
             place = np.where(source < INPUTS, source, source - OUTPUTS)
             targets = OUTPUTS + hidden
             assert_even(place * targets + target - INPUTS, (INPUTS + hidden) * targets)
+
+
+def test_children_by_their_numbers_are_those_of_the_whole_batch() -> None:
+    parents = random_genomes(20, 3)
+    some = np.array([4, 17, 5])
+    whole = mutate(parents, 9).children.take(some)
+    part = mutate(parents.take(some), 9, some).children
+    assert bits(part) == bits(whole)
+    for numbers in ([0], [], [0.5] * 20):
+        with pytest.raises(InputError, match="numbers of 20 parents"):
+            mutate(parents, 9, numbers)

@@ -111,6 +111,9 @@ def mutate(parents: Genomes, key: int, numbers: ArrayLike | None = None) -> Vari
     value outside [-2, 2] stays as it is until it is mutated.
     """
     parents.check_sizes()
+    chosen = np.arange(len(parents)) if numbers is None else np.asarray(numbers)
+    if chosen.shape != (len(parents),) or chosen.dtype.kind not in "iu":
+        raise InputError(f"the numbers of {len(parents)} parents must be as many integers")
     word = _key(key)
     batch = _batch(len(parents))
     neurons = OUTPUTS + int(parents.hidden.max(initial=0))
@@ -121,8 +124,7 @@ def mutate(parents: Genomes, key: int, numbers: ArrayLike | None = None) -> Vari
     batch.source[:, :width] = parents.source[:, :width]
     batch.target[:, :width] = parents.target[:, :width]
     batch.weight[:, :width] = parents.weight[:, :width]
-    chosen = np.arange(len(parents)) if numbers is None else np.asarray(numbers, np.int64)
-    _mutate(batch, chosen, neurons, width, word)
+    _mutate(batch, chosen.astype(np.int64), neurons, width, word)
     return Variation(_genomes(batch), int(batch.refused[0]))
 
 

@@ -9,6 +9,7 @@ again. So the map is, bit for bit, that of one generation after the other.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,13 +23,12 @@ from swarmbo.evolution.map_elites import Evolution
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-TEAMS = 8000  # under way at a time: more take as much longer
+TEAMS = 8000  # under way at a time, at the most: more take as much longer
 FLIGHTS = 2  # launches under way; the host works for one while the others run
 PERIOD = 8  # launches after which it is asked whether to look farther ahead
 
 NOBODY = np.uint64(0)  # as the identity of an empty cell's elite, or of a parent
 UNKNOWN, UNDER_WAY, KNOWN = range(3)
-_COLUMNS = ("items", "uniformity", "centre_distance", "coverage", "features")
 
 
 class Results(Protocol):
@@ -75,7 +75,7 @@ class Forecast:
         self._numbers = np.full(cells, -1)
         self._numbers[now["index"]] = now["solution"]
 
-    def tell(self, first: int, identity: Array) -> None:
+    def told(self, first: int, identity: Array) -> None:
         """Note that the archive was told of these children, numbered from `first` on."""
         now = self._evolution.archive.data(["index", "solution"])
         cells, numbers = now["index"], now["solution"]
@@ -125,8 +125,7 @@ class _Plan:
     def __init__(self, identity: Array) -> None:
         count = len(identity)
         self.identity = identity  # of the children
-        self.children = Genomes.zeros(count)
-        self.made = np.zeros(count, bool)  # which children are there
+        self.children = Genomes.zeros(count)  # those that are not unknown
         self.state = np.full(count, UNKNOWN)
         self.cell = np.zeros(count, int)  # of the children that are known
         self.objective = np.zeros(count)
@@ -136,19 +135,20 @@ class _Plan:
         """Forget the children that are others."""
         other = identity != self.identity
         self.identity = identity
-        self.made[other] = False
         self.state[other] = UNKNOWN
 
     def keep(self, evolution: Evolution, rows: Array, identity: Array, result: Rollout) -> None:
         """Note the results of children, if they are still expected."""
         here = np.flatnonzero(self.identity[rows] == identity)
         rows = rows[here]
-        for name in _COLUMNS:
+        for name in (column.name for column in fields(Rollout)):
             values = getattr(result, name)
-            if values is not None:
+            if values is None:
+                continue
+            if name not in self.columns:
                 size = (len(self.state), *values.shape[1:])
-                column = self.columns.setdefault(name, np.zeros(size, values.dtype))
-                column[rows] = values[here]
+                self.columns[name] = np.zeros(size, values.dtype)
+            self.columns[name][rows] = values[here]
         part = Rollout(**{name: column[rows] for name, column in self.columns.items()})
         measures = evolution.describe(part)
         self.cell[rows] = evolution.archive.index_of(measures)
@@ -192,42 +192,45 @@ class Foresight:
                 break
             first = self.evolution.evaluations
             self.evolution.tell(Rollout(**plan.columns))
-            self._forecast.tell(first, plan.identity)
+            self._forecast.told(first, plan.identity)
             del self._plans[self.evolution.generation - 1]
             yield self.evolution
 
-    def wanted(self, room: int, depth: int) -> list[tuple[int, Array, Genomes]]:
-        """Up to `room` children to evaluate: generations, rows in them, the children.
+    @property
+    def due(self) -> int:
+        """How many evaluations the next generation takes."""
+        evolution = self.evolution
+        return evolution.options.evaluations_after(evolution.generation) - evolution.evaluations
+
+    def wanted(self, room: int, depth: int) -> list[tuple[int, Array, Array, Genomes]]:
+        """Up to `room` children to evaluate: generations, rows in them, identities, the children.
 
         Those of the next generation first, then those that later ones will most likely have,
         of so many generations in all.
         """
         found = []
-        forecast, options = self._forecast, self.evolution.options
+        forecast = self._forecast
         forecast.restart()
-        last = min(forecast.generation + depth, options.generations + 1)
-        while room > 0 and forecast.generation < last:
+        last = min(forecast.generation + depth, self.evolution.options.generations + 1)
+        while forecast.generation < last:
             parents = forecast.parents()
             if forecast.generation and not len(parents):
                 break
             plan = self._plan(parents)
-            new = np.flatnonzero(~plan.made)
-            if forecast.generation == 0:
-                plan.children = self.evolution.ask()
-            elif len(new):
-                plan.children.put(new, forecast.children(parents[new], new), np.arange(len(new)))
-            plan.made[new] = True
             rows = np.flatnonzero(plan.state == UNKNOWN)[:room]
             if len(rows):
+                if forecast.generation:
+                    children = forecast.children(parents[rows], rows)
+                else:
+                    children = self.evolution.ask().take(rows)
+                plan.children.put(rows, children, np.arange(len(rows)))
                 plan.state[rows] = UNDER_WAY
-                found.append((forecast.generation, rows, plan.children.take(rows)))
+                found.append((forecast.generation, rows, plan.identity[rows], children))
                 room -= len(rows)
+            if not room:
+                break
             forecast.go_on(plan)
         return found
-
-    def expected(self, generation: int, rows: Array) -> Array:
-        """The children, by identity, whose results are now under way."""
-        return self._plans[generation].identity[rows]
 
     def keep(self, generation: int, rows: Array, identity: Array, result: Rollout) -> None:
         """Take in results of the children with these identities."""
@@ -247,8 +250,7 @@ class _Flight:
         room = teams
         for number, foresight in enumerate(coming):
             share = -(-room // (len(coming) - number))
-            for generation, rows, children in foresight.wanted(share, depth):
-                identity = foresight.expected(generation, rows)
+            for generation, rows, identity, children in foresight.wanted(share, depth):
                 self._parts.append((foresight, generation, rows, identity))
                 jobs.append((foresight.evolution.scenario, children))
                 room -= len(rows)
@@ -280,8 +282,11 @@ class _Pace:
         self._used = 0
         self._good = 0
 
-    def note(self, teams: int, used: int, batches: int) -> None:
-        """Note a launch of so many teams, after which so many evaluations were of use."""
+    def note(self, teams: int, used: int, due: int) -> None:
+        """Note a launch of so many teams, after which so many evaluations were of use.
+
+        `due` are the evaluations of one generation.
+        """
         self._launches += 1
         self._teams += teams
         self._used += used
@@ -291,7 +296,7 @@ class _Pace:
         self._good = self._good + 1 if share > 0.85 else 0
         if share < 0.6:
             self.ahead = max(1, self.ahead // 2)
-        elif self._good >= 4 and 2 * self.ahead * batches <= TEAMS:
+        elif self._good >= 4 and 2 * self.ahead * due <= TEAMS:
             self.ahead *= 2
             self._good = 0
         self._launches = self._teams = self._used = 0
@@ -303,8 +308,8 @@ def foreseen(evolutions: Sequence[Evolution], launch: Launch) -> Iterator[Evolut
     flights: deque[_Flight] = deque()
     pace = _Pace()
     while coming:
-        batches = sum(foresight.evolution.options.batch for foresight in coming)
-        teams = -(-pace.ahead * batches // FLIGHTS)
+        due = sum(foresight.due for foresight in coming)
+        teams = max(len(coming), -(-min(TEAMS, pace.ahead * due) // FLIGHTS))
         depth = 3 * pace.ahead + 1
         while len(flights) < FLIGHTS and (flight := _Flight(coming, teams, depth, launch)):
             flights.append(flight)
@@ -315,5 +320,5 @@ def foreseen(evolutions: Sequence[Evolution], launch: Launch) -> Iterator[Evolut
             before = foresight.evolution.evaluations
             yield from foresight.replay()
             used += foresight.evolution.evaluations - before
-        pace.note(flight.teams, used, batches)
+        pace.note(flight.teams, used, due)
         coming = [foresight for foresight in coming if not foresight.evolution.finished]
