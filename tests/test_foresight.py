@@ -70,11 +70,13 @@ class Restless(foresight._Pace):
         self.ahead = self._random.choice([1, 2, 8])
 
 
+@pytest.mark.parametrize("flights", [2, 5])
 @pytest.mark.parametrize("seed", range(5))
 def test_every_result_counts_for_the_very_child_it_was_made_for(
-    seed: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, flights: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(foresight, "_Pace", Restless)
+    monkeypatch.setattr(foresight, "FLIGHTS", flights)
     options = [
         EvolutionOptions(evaluations=1001 + 80 * batch, batch=batch, seed=seed) for batch in (20, 6)
     ]

@@ -139,7 +139,8 @@ class _Plan:
 
     def keep(self, evolution: Evolution, rows: Array, identity: Array, result: Rollout) -> None:
         """Note the results of children, if they are still expected."""
-        here = np.flatnonzero(self.identity[rows] == identity)
+        expected = (self.identity[rows] == identity) & (self.state[rows] == UNDER_WAY)
+        here = np.flatnonzero(expected)
         rows = rows[here]
         for name in (column.name for column in fields(Rollout)):
             values = getattr(result, name)
