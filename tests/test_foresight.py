@@ -45,17 +45,21 @@ def one_after_the_other(options: EvolutionOptions) -> Evolution:
     return evolution
 
 
-def traits(genomes: Genomes) -> Rollout:
-    """Scores that follow from the controller alone: a dozen cells in which much is replaced."""
+def traits(genomes: Genomes, levels: int = 1) -> Rollout:
+    """Scores that follow from the controller alone: a dozen cells in which much is replaced.
+
+    Or levels^2 dozens, to which new ones come for long.
+    """
     sums = genomes.weight.sum(axis=1) + genomes.bias.sum(axis=1)
     items = np.zeros((len(genomes), 8, 6), np.int64)
     items[:, :, 0] = np.maximum(0, 50 + 8 * sums)[:, None]
     each = np.ones((len(genomes), 8))
+    first, second = (np.floor(np.abs(sums) * size % 1 * levels) / levels for size in (1e3, 1e6))
     return Rollout(
         items=items,
         uniformity=each * ((genomes.count + genomes.hidden) % 12 / 16)[:, None],
-        centre_distance=each / 2,
-        coverage=each / 2,
+        centre_distance=each * first[:, None],
+        coverage=each * second[:, None],
     )
 
 
@@ -92,6 +96,31 @@ def test_every_result_counts_for_the_very_child_it_was_made_for(
         while not plain.finished:
             plain.tell(traits(plain.ask()))
         assert evolution.map().to_bytes() == plain.map().to_bytes()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_elites_of_a_map_that_goes_on_are_told_apart(seed: int) -> None:
+    plain = Evolution(EvolutionOptions(evaluations=1600, batch=20, seed=seed))
+    plain.tell(traits(plain.ask(), levels=16))
+    again = Evolution.continued(plain.options, plain.map())
+    while not plain.finished:
+        plain.tell(traits(plain.ask(), levels=16))
+    for _ in foreseen([again], lambda jobs: Done([traits(job.genomes, levels=16) for job in jobs])):
+        pass
+    assert again.map().to_bytes() == plain.map().to_bytes()
+
+
+def test_a_result_is_of_no_use_once_another_child_was_in_its_place() -> None:
+    evolution = Evolution(SMALL)
+    first, second = np.array([[1], [2]], np.uint64)
+    plan = foresight._Plan(first)
+    plan.state[:] = foresight.UNDER_WAY
+    plan.expect(second)
+    plan.children.put([0], Genomes.zeros(1))
+    plan.state[:] = foresight.UNDER_WAY
+    plan.expect(first)  # its results are still to come, but the controller is the second's
+    plan.keep(evolution, np.array([0]), first, traits(Genomes.zeros(1)))
+    assert plan.state == [foresight.UNKNOWN]
 
 
 @pytest.mark.parametrize("descriptor", ["hbd", "sdbc"])

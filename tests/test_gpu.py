@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from swarmbo.controller.bundled import bundled_controllers
-from swarmbo.controller.genomes import Genomes
-from swarmbo.controller.network import Controller
+from swarmbo.controller.genomes import MAX_CONNECTIONS, MAX_HIDDEN, Genomes
+from swarmbo.controller.network import INPUTS, OUTPUTS, Controller
 from swarmbo.engine import gpu
 from swarmbo.engine.rollout import rollout
 from swarmbo.engine.swarm import Swarm
 from swarmbo.errors import InputError
+from swarmbo.evolution.map_elites import Evolution, EvolutionOptions, generations
 from swarmbo.world.arena import FORAGING_2X, Food
 from swarmbo.world.disturbance import (
     Actuator,
@@ -76,6 +77,17 @@ def jobs_in_contact() -> list[gpu.Job]:
     ]
 
 
+def large() -> Controller:
+    """A controller with as many neurons and connections as there is room for."""
+    draw = np.random.default_rng(1)
+    sources = [*range(INPUTS), *range(INPUTS + OUTPUTS, INPUTS + OUTPUTS + MAX_HIDDEN)]
+    targets = range(INPUTS, INPUTS + OUTPUTS + MAX_HIDDEN)
+    every = [(source, target) for source in sources for target in targets]
+    chosen = np.sort(draw.choice(len(every), MAX_CONNECTIONS, replace=False))
+    connections = [(*every[place], draw.uniform(-2, 2)) for place in chosen]
+    return Controller(MAX_HIDDEN, tuple(draw.uniform(-1, 1, OUTPUTS + MAX_HIDDEN)), connections)
+
+
 def jobs_apart() -> list[gpu.Job]:
     """Teams of three robots that do not meet, three trials each, and of one robot."""
     apart = [(0.5, 0.5, 0.0), (1.6, 0.7, 2.0), (1.0, 3.0, -1.0)]
@@ -86,14 +98,14 @@ def jobs_apart() -> list[gpu.Job]:
     return [
         gpu.Job(three, genomes, np.array([[0, 1, 2], [2, 2, 2]])),
         gpu.Job(replace(three, disturbances=(Actuator(("left",) * 3),)), genomes),
-        gpu.Job(alone, genomes),
+        gpu.Job(alone, Genomes.from_controllers([CONTROLLERS[0], large()])),
     ]
 
 
 def teams_of(job: gpu.Job) -> list[list[Controller]]:
     """The controllers of a job's teams."""
     assert job.teams is not None
-    return [[CONTROLLERS[index] for index in team] for team in job.teams]
+    return [[job.genomes.controller(index) for index in team] for team in job.teams]
 
 
 @pytest.fixture(scope="module")
@@ -260,17 +272,52 @@ def test_random_numbers_are_those_of_the_cpu() -> None:
     np.testing.assert_allclose(found, swarm.poses, atol=1e-4)
 
 
+def crowded(*, seed: int, ticks: int) -> Scenario:
+    """Trials that begin with crowds of six, of three and three, of four and two."""
+    draw = np.random.default_rng(seed)
+    poses = np.empty((8, 6, 3))
+    for trial, here in enumerate(poses):
+        places = draw.permutation([(0.5, 0.6), (0.5, 3.2), (1.4, 1.0), (1.3, 2.6)])
+        together = (6, 3, 4)[trial % 3]
+        for robot in range(6):
+            x, y = places[robot >= together]
+            here[robot] = x + 0.14 * (robot % 3), y + 0.14 * (robot // 3), draw.uniform(0, 6)
+    return Scenario(poses=poses, ticks=ticks, noise_key=seed)
+
+
 @needs_gpu
 def test_results_do_not_depend_on_packing_and_company(monkeypatch: pytest.MonkeyPatch) -> None:
     genomes = Genomes.from_controllers(CONTROLLERS)
     jobs = [gpu.Job(replace(Scenario.draw(seed=s), ticks=100), genomes) for s in (1, 2)]
+    jobs += [gpu.Job(crowded(seed=s, ticks=100), genomes) for s in (3, 4)]
     jobs.append(gpu.Job(Scenario.draw(seed=1, arena=FORAGING_2X, ticks=50), genomes))
     together = gpu.launch(jobs, features=True)
-    monkeypatch.setattr(gpu, "SPREAD", 1)  # several crowds in a warp
+    monkeypatch.setattr(gpu, "SPREAD", 1)
+    monkeypatch.setattr(gpu, "_multiprocessors", lambda: 1)  # as many crowds in a warp as it takes
     alone = [gpu.launch([job], features=True, packing=1).result()[0] for job in jobs]
     for a, b in zip(together.result(), alone, strict=True):
         for name in ("items", "uniformity", "centre_distance", "coverage", "features"):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+@needs_gpu
+@pytest.mark.parametrize("descriptor", ["hbd", "sdbc"])
+def test_generations_ahead_of_time_give_the_map_of_one_after_the_other(descriptor: str) -> None:
+    options = [
+        EvolutionOptions(
+            evaluations=4000, descriptor=descriptor, batch=100, seed=s, device="gpu", ticks=200
+        )
+        for s in (1, 2)
+    ]
+    evolutions = [Evolution(each) for each in options]
+    for _ in generations(evolutions):
+        pass
+    for evolution, each in zip(evolutions, options, strict=True):
+        plain = Evolution(each)
+        while not plain.finished:
+            job = gpu.Job(plain.scenario, plain.ask())
+            plain.tell(gpu.launch([job], features=descriptor == "sdbc").result()[0])
+        assert evolution.map().to_bytes() == plain.map().to_bytes()
 
 
 @needs_gpu

@@ -393,7 +393,8 @@ def _solve(world, shared, u, q, lane):
     count = U(shared.counters[U(CONTACTS)])
     velocity = _answer(world, shared, u, q, lane)
     sync()
-    # Both ways below are the same arithmetic: a crowd's bits do not depend on others in the warp.
+    # Both ways below are the same arithmetic, so a crowd's bits do not depend on its company.
+    # That compilers keep it so is tested.
     few = count <= shared.lanes
     nothing = U(shared.entries.shape[0] - 1)
     mine = lane if lane < count else nothing
