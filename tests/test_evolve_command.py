@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -179,7 +180,7 @@ def test_one_of_anything_is_not_many(run: Run) -> None:
 
 def test_presets_are_those_of_the_documentation() -> None:
     assert PRESETS["paper"] == (1_000 + 20_000 * 500, 500)
-    assert PRESETS["quick"].evaluations < 30_000
+    assert PRESETS["quick"] == (50_000, 200)
 
 
 def test_names_of_replicates() -> None:
@@ -377,6 +378,36 @@ def test_unfinished_evolution_is_not_overwritten(capsys: pytest.CaptureFixture[s
     assert "continue it with --resume, or delete it to start anew" in sentence
 
 
+def test_two_processes_do_not_evolve_the_same_map(capsys: pytest.CaptureFixture[str]) -> None:
+    child = begin("--out", "mine.map", "--evaluations", 100_000, "--device", "cpu")
+    lock = Path("mine.map.lock")
+    while not lock.exists():
+        time.sleep(0.01)
+    for more in ((), ("--resume",)):
+        sentence = refused(capsys, "--out", "mine.map", *FAST, *more)
+        assert sentence == (
+            "swarmbo: mine.map: another process is evolving this map; "
+            "wait for it, or use another name\n"
+        )
+    os.kill(child, signal.SIGKILL)
+    end(child)
+    assert lock.exists()
+    assert swarmbo(capsys, "evolve", "--out", "mine.map", *FAST).code == 0
+    assert [path.name for path in Path().iterdir()] == ["mine.map"]
+
+
+def test_without_a_terminal_a_line_tells_now_and_then_how_it_goes(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarmbo.cli.evolve.LINES", 0.0)
+    lines = run("--out", "mine.map", *FAST).stderr.splitlines()
+    assert re.fullmatch(
+        r"mine.map: \d+ of 120 evaluations, [\d,]+/s, 0:00:\d\d left, "
+        r"\d+ cells, best [\d.]+, mean [\d.]+ items per robot",
+        lines[-1],
+    )
+
+
 # --- devices and bad values --------------------------------------------------------------------
 
 
@@ -417,12 +448,16 @@ def test_auto_takes_the_gpu_when_there_is_one_and_keeps_to_the_device(
         (("--batch", "many"), "'--batch'"),
         (("--seed", -1), "'--seed'"),
         (("--replicates", 0), "'--replicates'"),
+        (("--replicates", 101), "'--replicates'"),
         (("--threads", 0), "'--threads'"),
         (("--descriptor", "xyz"), "--descriptor: there is no 'xyz'; name one of hbd, sdbc"),
         (("--preset", "huge"), "--preset: there is no 'huge'; name one of quick, paper"),
         (("--device", "tpu"), "--device: there is no device 'tpu'; name one of auto, cpu, gpu"),
         (("--out", "folder"), "folder: is a folder"),
         (("--out", "missing/mine.map"), "missing does not exist; make it first"),
+        (("--out", "file/mine.map"), "file is not a folder; choose another place"),
+        (("--out", "x" * 250), "has too long a name; choose a shorter one"),
+        (("--out", "taken.map"), "taken.map.checkpoint: is a folder in the place of a file"),
         (("--out", "."), ".: is not a file name"),
         (("--seed", 2**60), "seed is"),
     ],
@@ -431,6 +466,8 @@ def test_bad_values_are_refused(
     arguments: Sequence[Any], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("folder").mkdir()
+    Path("taken.map.checkpoint").mkdir()
+    Path("file").touch()
     options = {"--out": "mine.map", "--evaluations": 50} | {arguments[0]: arguments[1]}
     flat = [part for pair in options.items() for part in pair]
     assert words in refused(capsys, *flat)

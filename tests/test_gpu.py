@@ -84,7 +84,7 @@ def large() -> Controller:
     targets = range(INPUTS, INPUTS + OUTPUTS + MAX_HIDDEN)
     every = [(source, target) for source in sources for target in targets]
     chosen = np.sort(draw.choice(len(every), MAX_CONNECTIONS, replace=False))
-    connections = [(*every[place], draw.uniform(-2, 2)) for place in chosen]
+    connections = tuple((*every[place], draw.uniform(-2, 2)) for place in chosen)
     return Controller(MAX_HIDDEN, tuple(draw.uniform(-1, 1, OUTPUTS + MAX_HIDDEN)), connections)
 
 

@@ -66,6 +66,7 @@ def test_show_tells_what_is_in_a_map(run: Run) -> None:
         "evaluations": 6000,
         "finished": None,
         "seed": 2,
+        "device": None,
         "options": MADE["options"],
         "versions": MADE["versions"],
     }
@@ -185,21 +186,41 @@ def test_heat_maps_show_the_best_over_the_dimension_left_out() -> None:
     assert np.ma.count(shown) == 2
 
 
+def course(generations: list[int], best: list[float], batch: int = 1) -> BehaviourMap:
+    """A map whose log says what the best was after these generations."""
+    counts = np.array(generations)
+    log = Log(counts, 10 + batch * counts, counts, np.array(best), counts)
+    return replace(synthetic_map(), log=log)
+
+
 def test_course_of_several_maps_is_their_mean_and_deviation() -> None:
     from swarmbo.view.plots import plot_maps
 
-    def course(step: int, values: list[float]) -> BehaviourMap:
-        counts = np.arange(len(values)) * step
-        return replace(synthetic_map(), log=Log(counts, counts, counts, np.array(values), counts))
-
-    figure = plot_maps([course(2, [1, 3, 5]), course(1, [3, 3, 5, 5])])
+    figure = plot_maps([course([0, 2, 3], [1, 3, 5]), course([0, 1, 2, 3], [3, 3, 5, 5])])
     axis = figure.subfigs[-1].axes[0]
     (line,) = axis.lines
     assert np.asarray(line.get_xdata()).tolist() == [0, 1, 2, 3]
-    assert np.asarray(line.get_ydata()).tolist() == [2, 2, 4, 4]
+    assert np.asarray(line.get_ydata()).tolist() == [2, 2, 4, 5]
     (band,) = axis.collections
     heights = np.asarray(band.get_paths()[0].vertices)[:, 1]
     assert (heights.min(), heights.max()) == (1, 5)
+
+
+def test_courses_of_unlike_maps_are_drawn_one_by_one_to_their_ends() -> None:
+    from swarmbo.view.plots import plot_maps
+
+    figure = plot_maps(
+        [course([0, 1], [1, 2]), course([0, 1, 2], [2, 3, 5]), course([0, 1], [2, 3], batch=7)],
+        ["short", "long", "large"],
+    )
+    axis = figure.subfigs[-1].axes[0]
+    assert [np.asarray(line.get_xdata()).tolist() for line in axis.lines] == [
+        [10, 11],
+        [10, 11, 12],
+        [10, 17],
+    ]
+    assert words_of(figure) >= {"short", "long", "large", "evaluations"}
+    assert "each by itself" in " ".join(words_of(figure))
 
 
 @pytest.mark.parametrize(

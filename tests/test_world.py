@@ -142,6 +142,15 @@ def test_impossible_scenario_is_refused(change: dict[str, object], complaint: st
         Scenario(**(good | change))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [({"robots": 0}, "at least 1 robot, not 0"), ({"trials": 10**20}, "1 to 10,000 trials, not")],
+)
+def test_as_many_robots_or_trials_are_not_drawn(change: dict[str, int], complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        Scenario.draw(seed=1, **change)  # type: ignore[arg-type]
+
+
 def test_poses_of_a_scenario_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="read-only"):
         Scenario.draw(seed=1).poses[0, 0, 0] = 1

@@ -1,18 +1,21 @@
 """Reading and writing files: whole or not at all, and errors that name the file."""
 
+import errno
 import gzip
 import json
 import os
+import sqlite3
 import tempfile
 import zlib
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from swarmbo.errors import InputError
+from swarmbo.errors import InputError, short
 
 TEMPORARY = ".swarmbo-"  # how the name of a file or folder begins that is not finished
+NAME_MAX = 255  # bytes, of a file's name without its folder, where most systems draw the line
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -64,14 +67,27 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         ) from None
 
 
+def check_name(path: str | os.PathLike[str]) -> None:
+    """InputError when a file's name is too long for any folder."""
+    if len(os.fsencode(Path(path).name)) > NAME_MAX:
+        raise InputError(f"{short(str(path))}: has too long a name; choose a shorter one")
+
+
 def check_writable(path: str | os.PathLike[str]) -> None:
     """InputError when a file could not be written at `path`; call it before the work."""
+    check_name(path)
     target = Path(path).resolve()
     if target.is_dir():
         raise InputError(f"{path}: is a folder; name a file in it")
     if target.exists() and not target.is_file():
         raise InputError(f"{path}: is not a plain file; choose another name")
+    _check_parent(path, target)
+
+
+def _check_parent(path: str | os.PathLike[str], target: Path) -> None:
     if not target.parent.is_dir():
+        if os.path.lexists(target.parent):
+            raise InputError(f"{path}: {target.parent} is not a folder; choose another place")
         raise InputError(f"{path}: the folder {target.parent} does not exist; make it first")
     if not os.access(target.parent, os.W_OK):
         raise InputError(f"{path}: the folder {target.parent} is not writable; choose another")
@@ -97,10 +113,7 @@ def check_folder(folder: str | os.PathLike[str], known: Collection[str], reason:
         return
     if os.path.lexists(target):
         raise InputError(f"{folder}: is a file; name a folder")
-    if not target.parent.is_dir():
-        raise InputError(f"{folder}: the folder {target.parent} does not exist; make it first")
-    if not os.access(target.parent, os.W_OK):
-        raise InputError(f"{folder}: the folder {target.parent} is not writable; choose another")
+    _check_parent(folder, target)
 
 
 @contextmanager
@@ -126,3 +139,24 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str], busy: str) -> Iterator[None]:
+    """Keep other processes away while the block runs; InputError `busy` when one has the lock.
+
+    The lock is on a file at `path`, made where there is none. It ends with this
+    process, however it ends; the file stays.
+    """
+    with ExitStack() as stack:
+        try:
+            connection = sqlite3.connect(path, timeout=1, isolation_level=None)
+            stack.enter_context(closing(connection))
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
+                raise OSError(errno.EIO, str(error), str(path)) from None
+            raise InputError(busy) from None
+        except sqlite3.DatabaseError:
+            raise InputError(f"{path}: is not a lock of swarmbo; delete it") from None
+        yield

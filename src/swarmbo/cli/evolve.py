@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -30,11 +31,13 @@ class Preset(NamedTuple):
 
 
 PRESETS = {
-    "quick": Preset(evaluations=20_000, batch=200),
+    "quick": Preset(evaluations=50_000, batch=200),
     "paper": Preset(evaluations=10_001_000, batch=500),
 }
+MAX_REPLICATES = 100  # all of them are in memory
 WIDE = 120  # columns of a terminal that has room for everything
 SHOWN = 0.2  # s between two looks at the state of a map
+LINES = 60.0  # s between two lines about it where there is no terminal
 
 
 def evolve(
@@ -81,6 +84,7 @@ def evolve(
         typer.Option(
             metavar="K",
             min=1,
+            max=MAX_REPLICATES,
             help="Maps to evolve, with the seeds from --seed on; of several, each has its seed "
             "in its name: mine-1.map, mine-2.map, ...",
         ),
@@ -114,11 +118,12 @@ def evolve(
     Equal commands give equal maps, whatever the number of threads. When it is
     stopped, by Ctrl-C or otherwise, the same command with --resume goes on to the
     map that it would have made. A map that is there already is never replaced.
+    Where there is no terminal, a line a minute tells how it goes.
 
     \b
     For example:
     swarmbo evolve --out mine.map
-    swarmbo evolve --out mine.map --evaluations 50000 --seed 7
+    swarmbo evolve --out mine.map --evaluations 200000 --seed 7
     swarmbo evolve --out paper.map --preset paper --replicates 5 --resume
     """
     if preset not in PRESETS:
@@ -126,7 +131,7 @@ def evolve(
     outs = map_paths(out, seed, replicates)
 
     from swarmbo.evolution.archive import EVOLVED
-    from swarmbo.evolution.checkpoint import check_place
+    from swarmbo.evolution.checkpoint import check_place, reserved
     from swarmbo.evolution.map_elites import EvolutionOptions
 
     if descriptor not in EVOLVED:
@@ -147,7 +152,12 @@ def evolve(
         )
         for number in range(replicates)
     ]
-    report(plans, outs, *run(plans, outs, threads, resume), as_json)
+    with ExitStack() as stack:
+        for path in outs:
+            stack.enter_context(reserved(path))
+            check_place(path, resume=resume)  # again: another process may just have finished it
+        maps, done, seconds = run(plans, outs, threads, resume)
+    report(plans, outs, maps, done, seconds, as_json)
 
 
 def map_paths(out: Path, seed: int, replicates: int) -> list[Path]:
@@ -222,13 +232,35 @@ def run(
 
 @contextmanager
 def progress_bars(evolutions: dict["Evolution", Path]) -> Iterator[Any]:
-    """Show how the evolutions go while the block runs, on a terminal only.
+    """Show how the evolutions go while the block runs: bars on a terminal, else a line a minute.
 
-    Yields a function to call with an evolution and the number of its
-    evaluations, or None.
+    Yields a function to call with an evolution and the number of its evaluations.
     """
+    begun: dict[Evolution, tuple[float, int]] = {}
+    shown: dict[Evolution, float] = {}
+
+    def rate_of(evolution: "Evolution", count: int, interval: float) -> float | None:
+        """Evaluations per second; None when the evolution was shown less than `interval` s ago."""
+        now = perf_counter()
+        start, first = begun.setdefault(evolution, (now, count))
+        if now == start or now - shown.setdefault(evolution, start) < interval:
+            return None
+        shown[evolution] = now
+        return (count - first) / (now - start)
+
     if not errors.is_terminal:
-        yield None
+
+        def line(evolution: "Evolution", count: int) -> None:
+            rate = rate_of(evolution, count, LINES)
+            if rate is None or not evolution.generation:
+                return
+            total = evolution.options.evaluations
+            left = timedelta(seconds=round((total - count) / rate)) if rate else "unknown time"
+            words = f"{count:,} of {total:,} evaluations, {rate:,.0f}/s, {left} left"
+            where = escape(str(evolutions[evolution]))
+            errors.print(f"{where}: {words}, {state_of(evolution)}", soft_wrap=True)
+
+        yield line
         return
     wide = errors.width >= WIDE
     bars = Progress(
@@ -253,16 +285,11 @@ def progress_bars(evolutions: dict["Evolution", Path]) -> Iterator[Any]:
             )
             for evolution, path in evolutions.items()
         }
-        begun: dict[Evolution, tuple[float, int]] = {}
-        shown: dict[Evolution, float] = {}
 
-        def done(evolution: "Evolution", count: int) -> None:
-            now = perf_counter()
-            if now - shown.get(evolution, 0) < SHOWN:
+        def bar(evolution: "Evolution", count: int) -> None:
+            rate = rate_of(evolution, count, SHOWN)
+            if rate is None:
                 return
-            shown[evolution] = now
-            start, first = begun.setdefault(evolution, (now, count))
-            rate = (count - first) / (now - start) if now > start else 0.0
             bars.update(
                 tasks[evolution],
                 completed=count,
@@ -270,7 +297,7 @@ def progress_bars(evolutions: dict["Evolution", Path]) -> Iterator[Any]:
                 state=state_of(evolution, wide) if evolution.generation else "",
             )
 
-        yield done
+        yield bar
 
 
 def state_of(state: "Evolution | BehaviourMap", unit: bool = True) -> str:

@@ -72,6 +72,7 @@ def show(name: MAP, as_json: AS_JSON = False) -> None:
         "evaluations": made.get("evaluations"),
         "finished": _finished(behaviour_map),
         "seed": made.get("seed"),
+        "device": made.get("device"),
         "options": made.get("options", {}),
         "versions": made.get("versions", {}),
     }
@@ -92,6 +93,8 @@ def show(name: MAP, as_json: AS_JSON = False) -> None:
         table.add_row("evaluations", evaluations)
     if report["seed"] is not None:
         table.add_row("seed", str(report["seed"]))
+    if report["device"] in ("cpu", "gpu"):
+        table.add_row("made on the", report["device"].upper())
     for label in ("options", "versions"):
         if report[label]:
             table.add_row(label, escape(_words(report[label])))
@@ -116,7 +119,8 @@ def plot(
     """Draw maps, and the course of their evolution.
 
     Heat maps show the items per robot of every cell; curves show best, mean and
-    filled cells against generations: of several maps, mean and standard deviation.
+    filled cells against generations: of several maps, mean and standard deviation;
+    maps that differ in length each by themselves, against evaluations.
 
     \b
     For example:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from swarmbo import __version__
-from swarmbo.cli.terminal import load_kernels, millions, progress_bar
+from swarmbo.cli.terminal import counted, load_kernels, millions, progress_bar
 from swarmbo.controller.bundled import BUNDLED, bundled_controllers
 from swarmbo.controller.network import (
     Controller,
@@ -358,8 +358,9 @@ def print_table(
     screen = Console(highlight=False)
     broken = ", ".join(entry.kind for entry in scenario.disturbances) or "nothing"
     screen.print(
-        f"{robots} robots in the arena {scenario.arena.name}, {trials} trials of {scenario.ticks} "
-        f"ticks ({scenario.ticks * scenario.tick:g} s); broken: {broken}"
+        f"{counted(robots, 'robot')} in the arena {scenario.arena.name}, "
+        f"{counted(trials, 'trial')} of {counted(scenario.ticks, 'tick')} "
+        f"({scenario.ticks * scenario.tick:g} s); broken: {broken}"
     )
     screen.print(table)
     if count > ROWS:

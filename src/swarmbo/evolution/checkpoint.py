@@ -5,13 +5,15 @@ for. It is written whole or not at all, so that stopping at any moment, however
 rudely, costs the work of the last few seconds at most.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 
 from swarmbo.errors import InputError, naming
 from swarmbo.evolution.behaviour_map import BehaviourMap
 from swarmbo.evolution.map_elites import Evolution, EvolutionOptions, uninterrupted
-from swarmbo.files import check_writable
+from swarmbo.files import check_name, check_writable, locked
 
 INTERVAL = 5.0  # s between checkpoints, or more:
 SHARE = 0.01  # of the time, at most, goes into checkpoints
@@ -22,11 +24,35 @@ def checkpoint_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.checkpoint")
 
 
+def _lock_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
+
+
+@contextmanager
+def reserved(path: Path) -> Iterator[None]:
+    """Keep other processes from evolving a map at `path` while the block runs."""
+    lock = _lock_path(path)
+    busy = f"{path}: another process is evolving this map; wait for it, or use another name"
+    with locked(lock, busy):
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                lock.unlink()
+
+
 def check_place(path: Path, *, resume: bool) -> None:
     """InputError when a map cannot be evolved at `path`, or what is there would be lost."""
     check_writable(path)
     checkpoint = checkpoint_path(path)
-    check_writable(checkpoint)
+    check_name(checkpoint)  # the longest
+    for beside in (checkpoint, _lock_path(path)):
+        if beside.is_dir():
+            raise InputError(
+                f"{beside}: is a folder in the place of a file; remove it, or use another name "
+                "for the map"
+            )
+        check_writable(beside)
     if checkpoint.exists() and not resume:
         raise InputError(
             f"{checkpoint}: is of an evolution that is not finished; continue it with --resume, "

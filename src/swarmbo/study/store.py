@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarmbo import __version__
 from swarmbo.errors import InputError, naming
-from swarmbo.files import check_folder
+from swarmbo.files import check_folder, locked
 from swarmbo.study.definition import CaseKey, Definition, RunKey, definition_from_json
 
 if TYPE_CHECKING:
@@ -165,7 +165,8 @@ class Journal:
         Path(folder).mkdir(exist_ok=True)
         path = Path(folder) / JOURNAL
         try:
-            with _locked(folder):
+            busy = f"{folder}: another process is at work on this study; wait for it or stop it"
+            with locked(Path(folder) / LOCK, busy):
                 with naming(path), _disk(path):
                     connection = _connected(path)
                 with closing(connection):
@@ -301,26 +302,6 @@ class Journal:
 
 def _text(value: Any) -> str:
     return json.dumps(value, allow_nan=False)
-
-
-@contextmanager
-def _locked(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Keep other processes away; the lock ends with this one, however it ends."""
-    path = Path(folder) / LOCK
-    with _disk(path):
-        connection = sqlite3.connect(path, timeout=1, isolation_level=None)
-    with closing(connection):
-        try:
-            connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
-                raise OSError(errno.EIO, str(error), str(path)) from None
-            raise InputError(
-                f"{folder}: another process is at work on this study; wait for it or stop it"
-            ) from None
-        except sqlite3.DatabaseError:
-            raise InputError(f"{path}: is not a lock of swarmbo; delete it") from None
-        yield
 
 
 def at_work(folder: str | os.PathLike[str]) -> bool:

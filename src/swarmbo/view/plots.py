@@ -16,7 +16,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import EngFormatter, MaxNLocator, NullFormatter
 
 from swarmbo.errors import InputError
 from swarmbo.evolution.behaviour_map import GRID, BehaviourMap
@@ -75,7 +75,8 @@ def plot_maps(maps: Sequence[BehaviourMap], names: Sequence[str] | None = None) 
     A grid of three dimensions is shown as three heat maps, each the best over
     one dimension, and a single map also level by level; a map in more
     dimensions by its principal components and along each feature. The course
-    is that of the map or, of several, their mean and standard deviation.
+    is that of the map or, of several, their mean and standard deviation; maps that
+    differ in length are drawn one by one.
     """
     if not maps:
         raise InputError("there are no maps to plot; give at least one")
@@ -309,10 +310,17 @@ def _plot_marginals(axis: Axes, behaviour_map: BehaviourMap, norm: Normalize) ->
 # What all have in common.
 
 
-def plot_course(part: SubFigure, maps: Sequence[BehaviourMap]) -> None:
-    """Best, mean and filled cells against generations; mean and deviation of several maps."""
+def plot_course(
+    part: SubFigure, maps: Sequence[BehaviourMap], names: Sequence[str] | None = None
+) -> str:
+    """Best, mean and filled cells against generations; mean and deviation of several maps.
+
+    Maps of different length or size of a generation are drawn one by one, against
+    evaluations. Returns in words what is shown.
+    """
     axes = part.subplots(1, 3)
-    generation, course = _mean_course(maps)
+    alike = len({(each.log.generation[-1], each.log.evaluations[-1]) for each in maps}) == 1
+    generation, course = _mean_course(maps) if alike else (None, {})
     for axis, (name, label) in zip(
         axes,
         (
@@ -322,6 +330,12 @@ def plot_course(part: SubFigure, maps: Sequence[BehaviourMap]) -> None:
         ),
         strict=True,
     ):
+        axis.set_title(label, loc="left")
+        axis.grid(axis="y", color=_EMPTY, linewidth=0.8)
+        axis.set_axisbelow(True)
+        if generation is None:
+            _plot_courses(axis, maps, name, names)
+            continue
         centre, spread = course[name].mean(axis=0), course[name].std(axis=0)
         if len(course[name]) > 1:
             band = (centre - spread, centre + spread)
@@ -329,14 +343,34 @@ def plot_course(part: SubFigure, maps: Sequence[BehaviourMap]) -> None:
         alone = "o" if len(generation) == 1 else ""  # a line of one point is not seen
         axis.plot(generation, centre, color=_LINE, linewidth=1.4, marker=alone, clip_on=False)
         axis.set(xlabel="generation", xlim=(0, max(generation[-1], 1)))
-        axis.set_title(label, loc="left")
         axis.set_ylim(bottom=min(0, (centre - spread).min()))
         axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axis.xaxis.set_major_formatter("{x:,.0f}")
-        axis.grid(axis="y", color=_EMPTY, linewidth=0.8)
-        axis.set_axisbelow(True)
-    several = f", mean ± standard deviation of {len(maps)} maps" if len(maps) > 1 else ""
-    _heading(part, f"The course of evolution{several}")
+    if not alike:
+        if names is not None:
+            axes[0].legend(fontsize=7, frameon=False)
+        return f"{len(maps)} maps of different length or size of a generation, each by itself"
+    return f"mean ± standard deviation of {len(maps)} maps" if len(maps) > 1 else "one map"
+
+
+def _plot_courses(
+    axis: Axes, maps: Sequence[BehaviourMap], name: str, labels: Sequence[str] | None
+) -> None:
+    """One column of every map's log against evaluations, from the first to the most of them."""
+    for number, each in enumerate(maps):
+        values = getattr(each.log, name)
+        axis.plot(
+            each.log.evaluations,
+            values,
+            color=_COLOURS(0.9 * number / (len(maps) - 1)),
+            linewidth=1.4,
+            marker="o" if len(values) == 1 else "",
+            label=None if labels is None else labels[number],
+        )
+    axis.set(xlabel="evaluations", xscale="log")
+    axis.xaxis.set_major_formatter(EngFormatter(sep=""))  # 10k, 1M
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.set_ylim(bottom=min(0, *(getattr(each.log, name).min() for each in maps)))
 
 
 def _mean_course(maps: Sequence[BehaviourMap]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -369,7 +403,8 @@ def _figure(
     figure.suptitle(_headline(maps, names), x=0.01, ha="left", fontsize=11, fontweight="bold")
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     if course:
-        plot_course(parts[-1], maps)
+        shown = plot_course(parts[-1], maps, names)
+        _heading(parts[-1], "The course of evolution" + (f": {shown}" if len(maps) > 1 else ""))
     return figure, list(parts)
 
 

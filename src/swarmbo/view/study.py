@@ -123,7 +123,6 @@ def plot_evolution(maps: Sequence[BehaviourMap]) -> Figure | None:
         )
         parts = figure.subfigures(len(kinds), 1, squeeze=False)[:, 0]
         for part, (kind, own) in zip(parts, sorted(kinds.items()), strict=True):
-            plots.plot_course(part, own)
-            several = f"mean ± standard deviation of {len(own)} maps" if len(own) > 1 else "one map"
-            part.suptitle(f"{kind.upper()}: {several}", x=0.01, ha="left", fontsize=9)
+            shown = plots.plot_course(part, own)
+            part.suptitle(f"{kind.upper()}: {shown}", x=0.01, ha="left", fontsize=9)
         return figure

@@ -14,6 +14,7 @@ from swarmbo.world.robot import THYMIO, Robot
 
 MAX_VISITS = 2**31 - 1  # robot-ticks of a trial: visits are counted in 32 bits
 TRIALS = 8  # trials of an evaluation in the paper
+MAX_TRIALS = 10_000  # that are drawn; more poses can be given
 TRIES = 10_000  # poses drawn for a robot before its arena counts as full
 
 
@@ -95,8 +96,10 @@ class Scenario:
         the replicate's.
         """
         robots = arena.robots if robots is None else robots
-        if robots < 1 or trials < 1:
-            raise InputError("a scenario needs at least 1 robot and 1 trial")
+        if robots < 1:
+            raise InputError(f"a scenario needs at least 1 robot, not {robots}")
+        if not 1 <= trials <= MAX_TRIALS:
+            raise InputError(f"a scenario has 1 to {MAX_TRIALS:,} trials, not {trials}")
         return cls(
             poses=np.stack(
                 [
