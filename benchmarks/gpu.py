@@ -108,9 +108,10 @@ def host_time(scenario: Scenario, teams: int) -> float:
 def describe(scenario: Scenario) -> None:
     """Registers and memory of the kernels."""
     from swarmbo.engine.gpu_life import life
+    from swarmbo.engine.gpu_scene import scene_of
     from swarmbo.engine.gpu_touch import touch
 
-    constants = gpu._scene(scenario).constants
+    constants = scene_of(scenario).constants
     for name, kernel in (("life", life(constants, gpu.WARPS, False)), ("touch", touch(constants))):
         (compiled,) = kernel.overloads.values()
         print(

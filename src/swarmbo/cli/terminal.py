@@ -18,6 +18,7 @@ from swarmbo.controller.network import Controller
 from swarmbo.world.scenario import Scenario
 
 errors = Console(stderr=True, highlight=False)
+COMPILING = "compiling the simulator for this machine, once: about half a minute"
 
 
 def load_kernels(scenario: Scenario, team: Sequence[Controller]) -> None:
@@ -30,7 +31,7 @@ def load_kernels(scenario: Scenario, team: Sequence[Controller]) -> None:
     from swarmbo.engine.swarm import Swarm
 
     if not is_cached():
-        errors.print("compiling the simulator for this machine, once: about half a minute")
+        errors.print(COMPILING)
     pool = ThreadPoolExecutor(1)
     try:
         pool.submit(Swarm(scenario, team).advance, 1).result()

@@ -1,20 +1,18 @@
 """The engine on the GPU: many jobs at once, while the caller goes on.
 
-`launch` queues the work and returns; `Pending.result` waits for it. What
-scenarios need lies on the device from one launch to the next.
+`launch` queues the work and returns; `Pending.result` waits for it.
 """
 
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from swarmbo.engine.gpu_graph import Graph, recorded
-from swarmbo.engine.lanes import FEATURES, make_world, noise_keys
+from swarmbo.engine.gpu_desk import Desk, Launch
+from swarmbo.engine.gpu_scene import scene_of, table_of
+from swarmbo.engine.lanes import FEATURES
 from swarmbo.engine.rollout import Rollout
 from swarmbo.errors import InputError
 from swarmbo.world.scenario import Scenario
@@ -28,8 +26,6 @@ SHARED = 48 * 1024  # bytes of a block
 FULL = 8  # warps of a multiprocessor that keep it busy
 RESIDENT = 32  # warps that look after contacts, per multiprocessor; one for two trials is enough
 SPREAD = 8  # warps per multiprocessor take crowds of a size one by one, as long as that is enough
-TOGETHER = 20  # ticks that are queued together
-TABLES = 8  # sets of scenarios that stay on the device
 ROUND = 32  # connections to which the room per genome is rounded up
 
 
@@ -94,230 +90,11 @@ def available() -> bool:
     return not why_not()
 
 
-# --- scenarios on the device -------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Scene:
-    """What the kernel needs of one scenario, on the host."""
-
-    constants: Any
-    poses: np.ndarray  # trials x robots x 3
-    keys: np.ndarray  # trials x robots x 2
-    codes: np.ndarray  # robots x (proximity fault, ground fault, software)
-    gains: np.ndarray  # robots x 2
-    food: np.ndarray  # discs x 4, see `gpu_senses.over_food`
-    body: np.ndarray
-    facing: np.ndarray
-    sensors: np.ndarray
-    per_half_diagonal: float
-
-
-_scenes: "WeakKeyDictionary[Scenario, _Scene]" = WeakKeyDictionary()
-
-
-def _scene(scenario: Scenario) -> _Scene:
-    scene = _scenes.get(scenario)
-    if scene is None:
-        scene = _scenes[scenario] = _make_scene(scenario)
-    return scene
-
-
-def _make_scene(scenario: Scenario) -> _Scene:
-    from swarmbo.engine.gpu_world import body_table, constants_of, facing_table
-
-    world = make_world(scenario)
-    effects = scenario.effects()
-    poses = scenario.poses.copy()
-    # Headings in (-pi, pi], as everywhere in the engine.
-    poses[..., 2] = -((np.pi - poses[..., 2]) % (2 * np.pi) - np.pi)
-    keys = noise_keys(scenario.noise_key, scenario.trials, scenario.robots)
-    x, y, radius = world.food.T
-    points = np.hypot(*np.transpose(world.ground_points)).max()  # m, of a sensor from the centre
-    food = np.column_stack([x, y, radius**2, (radius + points + 1e-3) ** 2])
-    return _Scene(
-        constants=constants_of(world),
-        poses=poses,
-        keys=keys.transpose(1, 0, 2),
-        codes=np.column_stack([effects.proximity, effects.ground, effects.software]),
-        gains=effects.wheel_gain,
-        food=food,
-        body=body_table(world),
-        facing=facing_table(world),
-        sensors=world.sensors,
-        per_half_diagonal=world.per_half_diagonal,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """The scenarios of a launch, on the device."""
-
-    scenarios: tuple[Scenario, ...]  # kept, so that their addresses stay theirs
-    tables: tuple[Any, ...]  # pairs, facing, sensors
-    body: Any
-    scene: tuple[Any, ...]
-
-
-_tables: "OrderedDict[tuple[int, ...], _Table]" = OrderedDict()
-
-
-def _table(scenarios: tuple[Scenario, ...]) -> _Table:
-    key = tuple(map(id, scenarios))
-    table = _tables.get(key)
-    if table is None:
-        table = _tables[key] = _make_table(scenarios)
-        while len(_tables) > TABLES:
-            _tables.popitem(last=False)
-    _tables.move_to_end(key)
-    return table
-
-
-def _make_table(scenarios: tuple[Scenario, ...]) -> _Table:
-    from swarmbo.engine.gpu_warp import cuda
-    from swarmbo.engine.gpu_world import pair_table
-
-    scenes = [_scene(scenario) for scenario in scenarios]
-    robots = scenarios[0].robots
-    discs = max(1, *(len(scene.food) for scene in scenes))
-    food = np.full((len(scenes), discs, 4), -1.0)  # no point is within a negative radius^2
-    for row, scene in zip(food, scenes, strict=True):
-        row[: len(scene.food)] = scene.food
-
-    def upload(array: Any, kind: type) -> Any:
-        return cuda.to_device(np.ascontiguousarray(array, dtype=kind))
-
-    return _Table(
-        scenarios=scenarios,
-        tables=(
-            upload(pair_table(robots), np.uint32),
-            upload(scenes[0].facing, np.uint32),
-            upload(scenes[0].sensors.ravel(), np.float32),
-        ),
-        body=upload(scenes[0].body.ravel(), np.float32),
-        scene=(
-            upload(np.stack([scene.poses for scene in scenes]), np.float64),
-            upload(np.stack([scene.keys for scene in scenes]), np.uint32),
-            upload(np.stack([scene.codes for scene in scenes]), np.int32),
-            upload(np.stack([scene.gains for scene in scenes]), np.float32),
-            upload(food, np.float32),
-        ),
-    )
-
-
 # --- launches ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Launch:
-    """A kernel with its arguments."""
-
-    kernel: Any
-    blocks: int
-    threads: int
-    arguments: tuple[Any, ...]
-
-    @property
-    def compiled(self) -> bool:
-        """Whether the kernel can be launched without delay."""
-        return bool(getattr(self.kernel, "overloads", None))  # there are none in the simulator
-
-    def key(self) -> tuple[Any, ...]:
-        """What makes a launch this one: kernel, size, and addresses or values of the arguments."""
-        return (id(self.kernel), self.blocks, self.threads, *_keys(self.arguments))
-
-    def queue(self, stream: Any) -> None:
-        """Queue the launch."""
-        self.kernel[self.blocks, self.threads, stream](*self.arguments)
-
-
-def _keys(arguments: tuple[Any, ...]) -> Iterator[Any]:
-    for argument in arguments:
-        if isinstance(argument, tuple):
-            yield from _keys(argument)
-        elif isinstance(argument, int):
-            yield argument
-        else:
-            yield argument.__cuda_array_interface__["data"][0]
-            yield argument.shape
-
-
-class _Desk:
-    """A stream and the memory of a launch, used again by later ones."""
-
-    def __init__(self) -> None:
-        from swarmbo.engine.gpu_warp import cuda
-
-        self._cuda = cuda
-        self.stream = cuda.stream()
-        self._host: dict[str, Any] = {}
-        self._device: dict[str, Any] = {}
-        self._most: dict[str, int] = {}
-        # Launches that were recorded: their keys, themselves (so that their memory stays theirs).
-        self._graph: tuple[list[Any], list[_Launch], Graph] | None = None
-
-    def most(self, name: str, value: int) -> int:
-        """The largest of the values so far: room that grows need not be found anew each time."""
-        self._most[name] = max(value, self._most.get(name, 0))
-        return self._most[name]
-
-    def host(self, name: str, shape: tuple[int, ...], kind: type) -> Any:
-        """Page-locked memory of the host, from which and to which copies run by themselves."""
-        array = self._host.get(name)
-        if array is None or array.shape != shape:
-            array = self._host[name] = self._cuda.pinned_array(shape, kind)
-        return array
-
-    def device(self, name: str, shape: tuple[int, ...], kind: type) -> tuple[Any, bool]:
-        """Memory of the device, and whether it is new."""
-        array = self._device.get(name)
-        fresh = array is None or array.shape != shape
-        if fresh:
-            self._graph = None  # it would keep the old memory
-            array = self._device[name] = self._cuda.device_array(shape, kind)
-        return array, fresh
-
-    def upload(self, name: str, array: Any) -> Any:
-        """Queue the copy of a page-locked array to the device."""
-        there, _ = self.device(name, array.shape, array.dtype)
-        there.copy_to_device(array, stream=self.stream)
-        return there
-
-    def repeat(self, launches: Sequence["_Launch"], times: int) -> None:
-        """Queue the launches, one after the other, so many times."""
-
-        def once() -> None:
-            for launch in launches:
-                launch.queue(self.stream)
-
-        def many() -> None:
-            for _ in range(TOGETHER):
-                once()
-
-        # What is not yet compiled cannot be recorded.
-        if times >= TOGETHER and all(launch.compiled for launch in launches):
-            key = [launch.key() for launch in launches]
-            if self._graph is None or self._graph[0] != key:
-                self._graph = None
-                graph = recorded(self.stream, many)
-                if graph is not None:
-                    self._graph = (key, list(launches), graph)
-            if self._graph is not None:
-                for _ in range(times // TOGETHER):
-                    self._graph[2].launch()
-                times %= TOGETHER
-        for _ in range(times):
-            once()
-
-    def download(self, name: str, array: Any) -> Any:
-        """Queue the copy of a device array to page-locked memory."""
-        here = self.host(name, array.shape, array.dtype)
-        array.copy_to_host(here, stream=self.stream)
-        return here
-
-
 _LOCK = Lock()  # launches of several threads come one after the other
-_idle: list[_Desk] = []
+_idle: list[Desk] = []
 
 
 @dataclass
@@ -326,7 +103,7 @@ class _Part:
 
     numbers: list[int]  # of the jobs
     jobs: list[Job]
-    desk: _Desk
+    desk: Desk
     results: dict[str, Any] = field(default_factory=dict)
     poses: Any = None
 
@@ -388,7 +165,7 @@ def _rollouts(part: _Part) -> list[Rollout]:
         scenario = job.scenario
         shape = (len(_teams(job)), scenario.trials)
         squares_x, squares_y = scenario.arena.squares
-        distance = results["distance"][rows] * _scene(scenario).per_half_diagonal
+        distance = results["distance"][rows] * scene_of(scenario).per_half_diagonal
         rollouts.append(
             Rollout(
                 items=results["items"][rows].reshape(*shape, scenario.robots).astype(np.int64),
@@ -426,7 +203,7 @@ def launch(jobs: Sequence[Job], *, features: bool = False, packing: int | None =
     groups: dict[Any, list[int]] = {}
     for number, job in enumerate(jobs):
         scenario = job.scenario
-        scene = _scene(scenario)
+        scene = scene_of(scenario)
         key = (scene.constants, scene.sensors.tobytes(), scenario.trials, scenario.ticks)
         groups.setdefault(key, []).append(number)
     with _LOCK:
@@ -455,7 +232,7 @@ def _multiprocessors() -> int:
     return 1 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
 
 
-def _state(desk: _Desk, total: int, robots: int) -> tuple[Any, ...]:
+def _state(desk: Desk, total: int, robots: int) -> tuple[Any, ...]:
     """What the robots and pairs of so many trials keep from tick to tick, and the lists.
 
     motion, marks; memory of the pairs; per trial the number of its crowd's pairs, these
@@ -489,12 +266,12 @@ def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | 
     from swarmbo.engine.gpu_touch import touch
     from swarmbo.engine.gpu_warp import LANES, SIMULATED
 
-    desk = _idle.pop() if _idle else _Desk()
+    desk = _idle.pop() if _idle else Desk()
     stream = desk.stream
     scenario = jobs[0].scenario
     robots, trials, ticks = scenario.robots, scenario.trials, scenario.ticks
     scenarios = tuple(dict.fromkeys(job.scenario for job in jobs))
-    table = _table(scenarios)
+    table = table_of(scenarios)
     teams = sum(len(_teams(job)) for job in jobs)
     total = teams * trials
 
@@ -511,7 +288,7 @@ def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | 
         place = end
     which = (desk.upload("scenario_of", scenario_of), desk.upload("genome_of", genome_of))
 
-    constants = _scene(scenario).constants
+    constants = scene_of(scenario).constants
     squares = constants.squares_x * constants.squares_y
     visits, fresh = desk.device("visits", (total, squares), np.int32)
     if fresh:
@@ -535,14 +312,14 @@ def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | 
     while warps > 1 and warps * shared_bytes(robots, features) > SHARED:
         warps -= 1
     arrays = (which, table.tables, table.scene, brain, out, state, hidden_of)
-    lives = _Launch(
+    lives = Launch(
         life(constants, warps, features),
         -(-total // (packing * warps)),
         LANES * warps,
         (trials, packing, total, *arrays),
     )
     multiprocessors = _multiprocessors()
-    touches = _Launch(
+    touches = Launch(
         touch(constants),
         2 if SIMULATED else min(RESIDENT * multiprocessors, -(-total // 2) + KINDS),
         LANES,
@@ -564,7 +341,7 @@ def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | 
     return _Part(numbers, jobs, desk, results, poses)
 
 
-def _send_genomes(desk: _Desk, jobs: list[Job]) -> tuple[tuple[Any, ...], int, dict[int, int]]:
+def _send_genomes(desk: Desk, jobs: list[Job]) -> tuple[tuple[Any, ...], int, dict[int, int]]:
     """Queue the upload and sorting of all genomes.
 
     Returns the brains on the device, their room for hidden neurons, and

@@ -57,6 +57,8 @@ X, Y, COS, SIN, PATH_X, PATH_Y, TURNED, LIFE_ROWS = range(8)
     GIVE_YY,
     TOUCH_ROWS,
 ) = range(4, 15)
+# ... and of whole numbers, while it drives.
+PARTNERS, WALL, MATE, FLAG_ROWS = range(4)
 
 # Rows of a contact of a crowd, in the arena's frame.
 NORMAL_X, NORMAL_Y, DEMAND, SLIDE, IMPULSE_N, IMPULSE_T, CONTACT_ROWS = range(7)

@@ -318,10 +318,9 @@ def plot_course(
     Maps of different length or size of a generation are drawn one by one, against
     evaluations. Returns in words what is shown.
     """
-    axes = part.subplots(1, 3)
     alike = len({(each.log.generation[-1], each.log.evaluations[-1]) for each in maps}) == 1
-    generation, course = _mean_course(maps) if alike else (None, {})
-    for axis, (name, label) in zip(
+    axes = part.subplots(1, 3)
+    for axis, (column, label) in zip(
         axes,
         (
             ("best", "best, items per robot"),
@@ -330,65 +329,62 @@ def plot_course(
         ),
         strict=True,
     ):
+        if alike:
+            _plot_mean_course(axis, maps, column)
+        else:
+            _plot_courses(axis, maps, column, names)
         axis.set_title(label, loc="left")
         axis.grid(axis="y", color=_EMPTY, linewidth=0.8)
         axis.set_axisbelow(True)
-        if generation is None:
-            _plot_courses(axis, maps, name, names)
-            continue
-        centre, spread = course[name].mean(axis=0), course[name].std(axis=0)
-        if len(course[name]) > 1:
-            band = (centre - spread, centre + spread)
-            axis.fill_between(generation, *band, color=_LINE, alpha=0.22, linewidth=0)
-        alone = "o" if len(generation) == 1 else ""  # a line of one point is not seen
-        axis.plot(generation, centre, color=_LINE, linewidth=1.4, marker=alone, clip_on=False)
-        axis.set(xlabel="generation", xlim=(0, max(generation[-1], 1)))
-        axis.set_ylim(bottom=min(0, (centre - spread).min()))
-        axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        axis.xaxis.set_major_formatter("{x:,.0f}")
-    if not alike:
-        if names is not None:
-            axes[0].legend(fontsize=7, frameon=False)
-        return f"{len(maps)} maps of different length or size of a generation, each by itself"
-    return f"mean ± standard deviation of {len(maps)} maps" if len(maps) > 1 else "one map"
+    if alike:
+        return f"mean ± standard deviation of {len(maps)} maps" if len(maps) > 1 else "one map"
+    if names is not None:
+        axes[0].legend(fontsize=7, frameon=False)
+    return f"{len(maps)} maps of different length or size of a generation, each by itself"
+
+
+def _plot_mean_course(axis: Axes, maps: Sequence[BehaviourMap], column: str) -> None:
+    """Mean and deviation of what the logs say by each generation, from where all have begun."""
+    logs = [each.log for each in maps]
+    generation = np.unique(np.concatenate([log.generation for log in logs]))
+    generation = generation[generation >= max(log.generation[0] for log in logs)]
+    rows = [np.searchsorted(log.generation, generation, side="right") - 1 for log in logs]
+    course = np.array([getattr(log, column)[row] for log, row in zip(logs, rows, strict=True)])
+    centre, spread = course.mean(axis=0), course.std(axis=0)
+    if len(maps) > 1:
+        band = (centre - spread, centre + spread)
+        axis.fill_between(generation, *band, color=_LINE, alpha=0.22, linewidth=0)
+    axis.plot(
+        generation, centre, color=_LINE, linewidth=1.4, marker=_marker(generation), clip_on=False
+    )
+    axis.set(xlabel="generation", xlim=(0, max(generation[-1], 1)))
+    axis.set_ylim(bottom=min(0, (centre - spread).min()))
+    axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axis.xaxis.set_major_formatter("{x:,.0f}")
 
 
 def _plot_courses(
-    axis: Axes, maps: Sequence[BehaviourMap], name: str, labels: Sequence[str] | None
+    axis: Axes, maps: Sequence[BehaviourMap], column: str, names: Sequence[str] | None
 ) -> None:
-    """One column of every map's log against evaluations, from the first to the most of them."""
-    for number, each in enumerate(maps):
-        values = getattr(each.log, name)
+    """What each log says, against evaluations."""
+    courses = [getattr(each.log, column) for each in maps]
+    for number, (each, course) in enumerate(zip(maps, courses, strict=True)):
         axis.plot(
             each.log.evaluations,
-            values,
+            course,
             color=_COLOURS(0.9 * number / (len(maps) - 1)),
             linewidth=1.4,
-            marker="o" if len(values) == 1 else "",
-            label=None if labels is None else labels[number],
+            marker=_marker(course),
+            label=None if names is None else names[number],
         )
     axis.set(xlabel="evaluations", xscale="log")
     axis.xaxis.set_major_formatter(EngFormatter(sep=""))  # 10k, 1M
     axis.xaxis.set_minor_formatter(NullFormatter())
-    axis.set_ylim(bottom=min(0, *(getattr(each.log, name).min() for each in maps)))
+    axis.set_ylim(bottom=min(0, *(course.min() for course in courses)))
 
 
-def _mean_course(maps: Sequence[BehaviourMap]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Generations that all logs span, and maps x generations of what each log says by then."""
-    logs = [each.log for each in maps]
-    last = min(log.generation[-1] for log in logs)
-    first = max(log.generation[0] for log in logs)
-    generation = np.unique(np.concatenate([log.generation for log in logs]))
-    within = generation[(generation >= first) & (generation <= last)]
-    generation = within if within.size else logs[0].generation[-1:]
-    rows = [
-        np.maximum(np.searchsorted(log.generation, generation, side="right") - 1, 0) for log in logs
-    ]
-    names = ("best", "mean", "filled_cells")
-    return generation, {
-        name: np.array([getattr(log, name)[row] for log, row in zip(logs, rows, strict=True)])
-        for name in names
-    }
+def _marker(points: np.ndarray) -> str:
+    return "o" if len(points) == 1 else ""  # a line of one point is not seen
 
 
 def _figure(
