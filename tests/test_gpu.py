@@ -280,7 +280,7 @@ def crowded(*, seed: int, ticks: int) -> Scenario:
         places = draw.permutation([(0.5, 0.6), (0.5, 3.2), (1.4, 1.0), (1.3, 2.6)])
         together = (6, 3, 4)[trial % 3]
         for robot in range(6):
-            x, y = places[robot >= together]
+            x, y = places[int(robot >= together)]
             here[robot] = x + 0.14 * (robot % 3), y + 0.14 * (robot // 3), draw.uniform(0, 6)
     return Scenario(poses=poses, ticks=ticks, noise_key=seed)
 
