@@ -6,7 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from swarmbo.controller.genomes import Genomes
+from swarmbo.controller.genomes import MAX_CONNECTIONS, MAX_HIDDEN, Genomes
+from swarmbo.controller.network import INPUTS
+from swarmbo.controller.variation import Variation
 from swarmbo.engine.gpu import Job
 from swarmbo.engine.rollout import Rollout, rollout
 from swarmbo.evolution import foresight
@@ -116,8 +118,7 @@ def test_a_result_is_of_no_use_once_another_child_was_in_its_place() -> None:
     plan = foresight._Plan(first)
     plan.state[:] = foresight.UNDER_WAY
     plan.expect(second)
-    plan.children.put([0], Genomes.zeros(1))
-    plan.state[:] = foresight.UNDER_WAY
+    plan.make(np.array([0]), Variation(Genomes.zeros(1), np.zeros(1, int)))
     plan.expect(first)  # its results are still to come, but the controller is the second's
     plan.keep(evolution, np.array([0]), first, traits(Genomes.zeros(1)))
     assert plan.state == [foresight.UNKNOWN]
@@ -128,6 +129,7 @@ def test_maps_are_those_of_one_generation_after_the_other(
     descriptor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(foresight, "PERIOD", 2)
+    monkeypatch.setattr(foresight, "FLIGHTS", 2)
     options = [
         EvolutionOptions(
             evaluations=SMALL.evaluations, descriptor=descriptor, batch=40, ticks=12, seed=seed
@@ -155,9 +157,28 @@ def test_a_map_that_goes_on_comes_to_the_same_end() -> None:
     assert again.map().to_bytes() == whole.map().to_bytes()
 
 
+def test_mutations_without_room_are_counted() -> None:
+    counts = []
+    for ahead in (True, False):
+        evolution = Evolution(SMALL)
+        evolution.tell(traits(evolution.ask()))
+        full = Genomes.zeros(len(evolution.elites))
+        full.hidden[:] = MAX_HIDDEN
+        full.count[:] = MAX_CONNECTIONS
+        full.source[:] = np.arange(MAX_CONNECTIONS) % INPUTS
+        full.target[:] = INPUTS + np.arange(MAX_CONNECTIONS) // INPUTS
+        evolution.elites.put(np.arange(len(full)), full)
+        while not (ahead or evolution.finished):
+            evolution.tell(traits(evolution.ask()))
+        for _ in foreseen([evolution], lambda jobs: Done([traits(job.genomes) for job in jobs])):
+            pass
+        counts.append(evolution.refused)
+    assert counts[0] == counts[1] > 0
+
+
 @pytest.mark.parametrize(
     ("evaluations", "batch", "launches"),
-    [(1, 40, 1), (900, 40, 2), (1000, 40, 2), (1003, 1, 8), (1500, 2**20, 5)],
+    [(1, 40, 1), (900, 40, 3), (1000, 40, 3), (1003, 1, 8), (1500, 2**20, 7)],
 )
 def test_few_evaluations_take_few_launches(evaluations: int, batch: int, launches: int) -> None:
     options = EvolutionOptions(evaluations=evaluations, batch=batch, ticks=2)

@@ -51,7 +51,7 @@ class _Batch(NamedTuple):
     weight: Array
     state: Array  # 1, uint64: of the random numbers
     codes: Array  # 256, int32: for `_free`
-    refused: Array  # 1, int64: mutations without room
+    refused: Array  # controllers, int64: mutations without room
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Variation:
     """What mutation made of a batch."""
 
     children: Genomes
-    refused: int  # connections and neurons not added because a genome was full
+    refused: Array  # of each child: connections and neurons not added because it was full
 
 
 def random_genomes(count: int, key: int) -> Genomes:
@@ -78,10 +78,17 @@ def random_genomes(count: int, key: int) -> Genomes:
     return _genomes(batch)
 
 
-def mutate(parents: Genomes, key: int, numbers: ArrayLike | None = None) -> Variation:
+def mutate(
+    genomes: Genomes,
+    key: int,
+    numbers: ArrayLike | None = None,
+    *,
+    parents: ArrayLike | None = None,
+) -> Variation:
     """One child of every parent; child i is a function of (parent i, key, i).
 
-    `numbers` are the i of the parents, by default 0, 1, 2 ...
+    `parents` are the rows of the parents among the genomes, by default all of them.
+    `numbers` are their i, by default 0, 1, 2 ...
 
     In this order:
 
@@ -110,22 +117,23 @@ def mutate(parents: Genomes, key: int, numbers: ArrayLike | None = None) -> Vari
     d = (2 r)^(1/16) - 1 if r < 0.5, else 1 - (2 (1 - r))^(1/16). A parent's
     value outside [-2, 2] stays as it is until it is mutated.
     """
-    parents.check_sizes()
-    chosen = np.arange(len(parents)) if numbers is None else np.asarray(numbers)
-    if chosen.shape != (len(parents),) or chosen.dtype.kind not in "iu":
-        raise InputError(f"the numbers of {len(parents)} parents must be as many integers")
+    genomes.check_sizes()
+    rows = np.arange(len(genomes)) if parents is None else np.asarray(parents, np.intp)
+    chosen = np.arange(len(rows)) if numbers is None else np.asarray(numbers)
+    if chosen.shape != (len(rows),) or chosen.dtype.kind not in "iu":
+        raise InputError(f"the numbers of {len(rows)} parents must be as many integers")
     word = _key(key)
-    batch = _batch(len(parents))
-    neurons = OUTPUTS + int(parents.hidden.max(initial=0))
-    width = int(parents.count.max(initial=0))
-    batch.hidden[:] = parents.hidden
-    batch.connections[:] = parents.count
-    batch.bias[:, :neurons] = parents.bias[:, :neurons]
-    batch.source[:, :width] = parents.source[:, :width]
-    batch.target[:, :width] = parents.target[:, :width]
-    batch.weight[:, :width] = parents.weight[:, :width]
+    batch = _batch(len(rows))
+    batch.hidden[:] = genomes.hidden[rows]
+    batch.connections[:] = genomes.count[rows]
+    neurons = OUTPUTS + int(batch.hidden.max(initial=0))
+    width = int(batch.connections.max(initial=0))
+    batch.bias[:, :neurons] = genomes.bias[rows, :neurons]
+    batch.source[:, :width] = genomes.source[rows, :width]
+    batch.target[:, :width] = genomes.target[rows, :width]
+    batch.weight[:, :width] = genomes.weight[rows, :width]
     _mutate(batch, chosen.astype(np.int64), neurons, width, word)
-    return Variation(_genomes(batch), int(batch.refused[0]))
+    return Variation(_genomes(batch), batch.refused)
 
 
 def _unpruned(count: int, key: int) -> _Batch:
@@ -153,7 +161,7 @@ def _batch(size: int) -> _Batch:
         weight=genomes.weight,
         state=np.zeros(1, U),
         codes=np.zeros(MAX_CONNECTIONS, np.int32),
-        refused=np.zeros(1, np.int64),
+        refused=np.zeros(size, np.int64),
     )
 
 
@@ -318,7 +326,7 @@ def _add(batch: _Batch, i: int) -> None:
     if free <= 0:
         return
     if count == MAX_CONNECTIONS:
-        batch.refused[0] += 1
+        batch.refused[i] += 1
         return
     for c in range(count):
         place = _source_place(batch.source[i, c])
@@ -374,7 +382,7 @@ def _split(batch: _Batch, i: int) -> None:
     if count == 0:
         return
     if count == MAX_CONNECTIONS or hidden == MAX_HIDDEN:
-        batch.refused[0] += 1
+        batch.refused[i] += 1
         return
     connection = _choose(batch.state, count)
     source = batch.source[i, connection]

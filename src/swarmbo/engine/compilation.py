@@ -8,7 +8,8 @@ of swarmbo never meets machine code of an old one.
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,10 +60,17 @@ def exact(function: Callable[..., Any]) -> Any:
 
 def kernel(function: Callable[..., Any]) -> Any:
     """A function called from Python: without the GIL, its machine code kept on disk."""
+    with kept():
+        return njit(**_OPTIONS, cache=True)(function)
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """What Numba is asked to cache within, goes to the cache folder."""
     previous = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(cache_folder())
     try:
-        return njit(**_OPTIONS, cache=True)(function)
+        yield
     finally:
         numba.config.CACHE_DIR = previous
 

@@ -4,7 +4,7 @@ import numpy as np
 from numba import float64, int32
 
 from swarmbo.engine.gpu_life import INPUTS as ROWS
-from swarmbo.engine.gpu_warp import LANES, J, U, cuda, sync
+from swarmbo.engine.gpu_warp import LANES, J, U, cuda, kernel, sync
 from swarmbo.engine.lanes import GAIN, HUGE_WEIGHT
 
 D = np.float64
@@ -12,7 +12,7 @@ MAX_NEURONS = 66  # outputs and hidden ones
 INPUTS = 10  # of a network
 
 
-@cuda.jit
+@kernel
 def pack(genomes, brain):
     """Sort the connections of genomes by target, and scale them as `lanes.make_brains` does.
 
@@ -59,7 +59,7 @@ def pack(genomes, brain):
         weights[g, place] = scaled
 
 
-@cuda.jit
+@kernel
 def clear(visits):
     """Set all visits to 0, a row per block."""
     row = U(cuda.blockIdx.x)
@@ -67,7 +67,7 @@ def clear(visits):
         visits[row, U(i)] = J(0)
 
 
-@cuda.jit
+@kernel
 def score(visits, distance, robot_ticks, uniformity, visited, mean_distance):
     """HBD numbers of one trial per block; sets its visits to 0 for the next launch.
 

@@ -433,4 +433,4 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
             link_counts[index] = shared.links[trial_of(world, p)]
         hand_in(world, shared, leads, index, p, at, at_wall, counts[after], lists, t)
 
-    return kernel(run, MAX_REGISTERS)
+    return kernel(run, fastmath=True, max_registers=MAX_REGISTERS)

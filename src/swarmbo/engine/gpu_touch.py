@@ -338,4 +338,4 @@ def touch(world: Constants) -> Any:
                 sync()
                 number += J(cuda.gridDim.x)
 
-    return kernel(run, MAX_REGISTERS)
+    return kernel(run, fastmath=True, max_registers=MAX_REGISTERS)

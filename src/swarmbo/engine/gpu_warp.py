@@ -6,6 +6,7 @@ warp, and its threads meet at the block's barrier instead.
 
 import math
 import threading
+import warnings
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -17,6 +18,10 @@ if not hasattr(np, "row_stack"):  # NumPy 2.5 dropped a name that some numba-cud
 from numba import cuda as cuda  # for gpu.py, which needs the name above first
 
 from swarmbo.engine import formulas
+from swarmbo.engine.compilation import kept
+
+# Of launches with few teams, which small jobs have.
+warnings.filterwarnings("ignore", ".*Grid size .* will likely result in GPU under-utilization")
 
 LANES = 32  # threads of a warp
 SIMULATED = not hasattr(cuda, "syncwarp")
@@ -30,11 +35,12 @@ def device(function: Any) -> Any:
     return function if SIMULATED else cuda.jit(device=True, fastmath=True)(function)
 
 
-def kernel(function: Any, registers: int) -> Any:
-    """A kernel whose threads take at most so many registers."""
+def kernel(function: Any, **options: Any) -> Any:
+    """A kernel, its machine code kept on disk; the options are those of `cuda.jit`."""
     if SIMULATED:
-        return cuda.jit(fastmath=True)(function)
-    return cuda.jit(fastmath=True, max_registers=registers)(function)
+        return cuda.jit(function)
+    with kept():
+        return cuda.jit(cache=True, **options)(function)
 
 
 if SIMULATED:

@@ -5,6 +5,7 @@ one of its schedulers. pyribs wants solutions to be vectors of equal length;
 `pack` and `unpack` turn controllers into them and back, exactly.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,19 +44,32 @@ def choose_parents(seed: int, generation: int, elites: int, count: int) -> Array
 
     Parent i is a function of (seed, generation, elites, i).
     """
+    return (elites * _shares(seed, generation, count)).astype(np.intp)
+
+
+@lru_cache(maxsize=256)
+def _shares(seed: int, generation: int, count: int) -> Array:
     bits = np.random.Philox(key=Stream("parents", seed, generation).key())
-    shares = (bits.random_raw(count) >> np.uint64(11)) * 2.0**-53
-    return (elites * shares).astype(np.intp)
+    return (bits.random_raw(count) >> np.uint64(11)) * 2.0**-53
 
 
 def make_children(
-    parents: Genomes, seed: int, generation: int, numbers: ArrayLike | None = None
+    elites: Genomes,
+    parents: ArrayLike,
+    seed: int,
+    generation: int,
+    numbers: ArrayLike | None = None,
 ) -> Variation:
-    """Mutated copies of the parents, and how many mutations found no room.
+    """Mutated copies of the elites in these rows, and how many mutations found no room.
 
     `numbers`: of the children in their generation, by default 0, 1, 2 ...
     """
-    return mutate(parents, Stream("mutation", seed, generation).key(), numbers)
+    return mutate(elites, _mutation_key(seed, generation), numbers, parents=parents)
+
+
+@lru_cache(maxsize=256)
+def _mutation_key(seed: int, generation: int) -> int:
+    return Stream("mutation", seed, generation).key()
 
 
 # --- vectors -----------------------------------------------------------------------------------
@@ -168,6 +182,6 @@ class VariationEmitter(EmitterBase):
         order = np.argsort(elites["index"])
         chosen = choose_parents(self.seed, generation, len(order), self.batch_size)
         parents = unpack(elites["solution"][order[chosen]])
-        variation = make_children(parents, self.seed, generation)
-        self.refused += variation.refused
+        variation = make_children(parents, np.arange(len(parents)), self.seed, generation)
+        self.refused += int(variation.refused.sum())
         return pack(variation.children)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from swarmbo.controller.genomes import Genomes
+from swarmbo.controller.variation import Variation
 from swarmbo.engine.gpu import Job
 from swarmbo.engine.rollout import Rollout
 from swarmbo.evolution.archive import objective
@@ -24,7 +25,7 @@ from swarmbo.evolution.map_elites import Evolution
 Array = np.ndarray[Any, np.dtype[Any]]
 
 TEAMS = 8000  # under way at a time, at the most: more take as much longer
-FLIGHTS = 2  # launches under way; the host works for one while the others run
+FLIGHTS = 3  # launches under way; the host works for one while the others run
 PERIOD = 8  # launches after which it is asked whether to look farther ahead
 
 NOBODY = np.uint64(0)  # as the identity of an empty cell's elite, or of a parent
@@ -101,10 +102,10 @@ class Forecast:
         count = options.evaluations_after(self.generation) - before if len(cells) else 0
         return cells[choose_parents(options.seed, self.generation, len(cells), count)]
 
-    def children(self, parents: Array, numbers: Array) -> Genomes:
+    def children(self, parents: Array, numbers: Array) -> Variation:
         """The children with these numbers in the next generation, of parents in these cells."""
         seed = self._evolution.options.seed
-        return make_children(self._elites.take(parents), seed, self.generation, numbers).children
+        return make_children(self._elites, parents, seed, self.generation, numbers)
 
     def go_on(self, plan: "_Plan") -> None:
         """Let those children enter whose results are known to be good enough."""
@@ -115,7 +116,7 @@ class Forecast:
             if rank[row] > self._objective[cell]:
                 self._objective[cell] = rank[row]
                 self.identity[cell] = plan.identity[row]
-                self._elites.put([cell], plan.children, [row])
+                self._elites.put([cell], plan.made.children, [row])
         self.generation += 1
 
 
@@ -125,11 +126,17 @@ class _Plan:
     def __init__(self, identity: Array) -> None:
         count = len(identity)
         self.identity = identity  # of the children
-        self.children = Genomes.zeros(count)  # those that are not unknown
+        self.made = Variation(Genomes.zeros(count), np.zeros(count, np.int64))  # if not unknown
         self.state = np.full(count, UNKNOWN)
         self.cell = np.zeros(count, int)  # of the children that are known
         self.objective = np.zeros(count)
         self.columns: dict[str, Array] = {}  # of a Rollout
+
+    def make(self, rows: Array, made: Variation) -> None:
+        """Note children that are on their way to be evaluated."""
+        self.made.children.put(rows, made.children, np.arange(len(rows)))
+        self.made.refused[rows] = made.refused
+        self.state[rows] = UNDER_WAY
 
     def expect(self, identity: Array) -> None:
         """Forget the children that are others."""
@@ -140,17 +147,16 @@ class _Plan:
     def keep(self, evolution: Evolution, rows: Array, identity: Array, result: Rollout) -> None:
         """Note the results of children, if they are still expected."""
         expected = (self.identity[rows] == identity) & (self.state[rows] == UNDER_WAY)
-        here = np.flatnonzero(expected)
+        here = slice(len(rows)) if expected.all() else np.flatnonzero(expected)
         rows = rows[here]
-        for name in (column.name for column in fields(Rollout)):
-            values = getattr(result, name)
-            if values is None:
-                continue
+        columns = {column.name: getattr(result, column.name) for column in fields(Rollout)}
+        columns = {name: values[here] for name, values in columns.items() if values is not None}
+        for name, values in columns.items():
             if name not in self.columns:
                 size = (len(self.state), *values.shape[1:])
                 self.columns[name] = np.zeros(size, values.dtype)
-            self.columns[name][rows] = values[here]
-        part = Rollout(**{name: column[rows] for name, column in self.columns.items()})
+            self.columns[name][rows] = values
+        part = Rollout(**columns)
         measures = evolution.describe(part)
         self.cell[rows] = evolution.archive.index_of(measures)
         self.objective[rows] = objective(evolution.archive, part.performance, measures)
@@ -192,7 +198,7 @@ class Foresight:
             if not (plan.state == KNOWN).all():
                 break
             first = self.evolution.evaluations
-            self.evolution.tell(Rollout(**plan.columns))
+            self.evolution.tell(Rollout(**plan.columns), plan.made)
             self._forecast.told(first, plan.identity)
             del self._plans[self.evolution.generation - 1]
             yield self.evolution
@@ -221,12 +227,12 @@ class Foresight:
             rows = np.flatnonzero(plan.state == UNKNOWN)[:room]
             if len(rows):
                 if forecast.generation:
-                    children = forecast.children(parents[rows], rows)
+                    made = forecast.children(parents[rows], rows)
                 else:
-                    children = self.evolution.ask().take(rows)
-                plan.children.put(rows, children, np.arange(len(rows)))
-                plan.state[rows] = UNDER_WAY
-                found.append((forecast.generation, rows, plan.identity[rows], children))
+                    random = self.evolution.ask().take(rows)
+                    made = Variation(random, np.zeros(len(rows), np.int64))
+                plan.make(rows, made)
+                found.append((forecast.generation, rows, plan.identity[rows], made.children))
                 room -= len(rows)
             if not room:
                 break

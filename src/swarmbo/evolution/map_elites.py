@@ -14,6 +14,7 @@ from ribs.archives import GridArchive
 
 from swarmbo import __version__
 from swarmbo.controller.genomes import Genomes
+from swarmbo.controller.variation import Variation
 from swarmbo.engine.rollout import Rollout, choose_device, rollout
 from swarmbo.errors import InputError, is_integer, short
 from swarmbo.evolution.archive import EVOLVED, make_archive, objective
@@ -126,7 +127,7 @@ class Evolution:
             options.descriptor, solution_dim=(), solution_dtype=np.int64, centroids=centroids
         )
         self.elites = Genomes.zeros(int(self.archive.cells))
-        self._asked: tuple[Genomes, int] | None = None
+        self._asked: Variation | None = None
         self._log: list[tuple[int, int, int, float, float]] = []
 
     # --- where it stands
@@ -167,21 +168,28 @@ class Evolution:
             if self.finished:
                 raise InputError("the evolution is finished; there is nothing more to evaluate")
             self._asked = self._next()
-        return self._asked[0]
+        return self._asked.children
 
-    def _next(self) -> tuple[Genomes, int]:
+    def _next(self) -> Variation:
         options, generation = self.options, self.generation
         if generation == 0:
-            return initial_genomes(options.seed, options.initial), 0
+            random = initial_genomes(options.seed, options.initial)
+            return Variation(random, np.zeros(len(random), np.int64))
         cells = np.sort(self.archive.data("index"))
         count = options.evaluations_after(generation) - self.evaluations
         chosen = choose_parents(options.seed, generation, len(cells), count)
-        children = make_children(self.elites.take(cells[chosen]), options.seed, generation)
-        return children.children, children.refused
+        return make_children(self.elites, cells[chosen], options.seed, generation)
 
-    def tell(self, result: Rollout) -> None:
-        """Take in how the controllers did that `ask` gave. Ctrl-C waits until this is done."""
-        children = self.ask()
+    def tell(self, result: Rollout, asked: Variation | None = None) -> None:
+        """Take in how the controllers did that `ask` gave. Ctrl-C waits until this is done.
+
+        `asked`: what `ask` would give, for those who made it themselves.
+        """
+        if asked is None:
+            self.ask()
+            assert self._asked is not None
+            asked = self._asked
+        children = asked.children
         if len(result.items) != len(children):
             raise InputError(
                 f"the result is of {len(result.items)} controllers; {len(children)} were asked for"
@@ -189,8 +197,7 @@ class Evolution:
         performance, measures = result.performance, self.describe(result)
         with uninterrupted():
             self._insert(children, performance, measures)
-            assert self._asked is not None
-            self.refused += self._asked[1]
+            self.refused += int(asked.refused.sum())
             self._asked = None
             self.generation += 1
             if self.finished or (self.generation - 1) % self.options.log_step == 0:
