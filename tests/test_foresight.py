@@ -128,7 +128,7 @@ def test_a_result_is_of_no_use_once_another_child_was_in_its_place() -> None:
 def test_maps_are_those_of_one_generation_after_the_other(
     descriptor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foresight, "PERIOD", 2)
+    monkeypatch.setattr(foresight, "_Pace", Restless)
     monkeypatch.setattr(foresight, "FLIGHTS", 2)
     options = [
         EvolutionOptions(
@@ -196,6 +196,24 @@ def test_every_map_goes_on_however_small_the_batches() -> None:
     evolutions = [Evolution(plan) for plan in plans]
     order = [evolutions.index(evolution) for evolution in foreseen(evolutions, OnCpu())]
     assert set(order[:6]) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("flights", [1, 2, 3])
+def test_looks_far_ahead_where_nothing_enters(
+    flights: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foresight, "FLIGHTS", flights)
+    monkeypatch.setattr(foresight, "TEAMS", 1000)
+    evolution = Evolution(EvolutionOptions(evaluations=50_000, batch=500))
+    teams = []
+
+    def launch(jobs: Sequence[Job]) -> Done:
+        teams.append(sum(len(job.genomes) for job in jobs))
+        return Done([traits(Genomes.zeros(len(job.genomes))) for job in jobs])
+
+    for _ in foreseen([evolution], launch):
+        pass
+    assert teams[-2] == -(-1000 // flights)
 
 
 def test_looks_farther_ahead_as_long_as_that_is_of_use() -> None:

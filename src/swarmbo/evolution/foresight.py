@@ -204,6 +204,12 @@ class Foresight:
             yield self.evolution
 
     @property
+    def known(self) -> int:
+        """How many evaluations are done, those for generations to come included."""
+        ahead = sum(int((plan.state == KNOWN).sum()) for plan in self._plans.values())
+        return self.evolution.evaluations + ahead
+
+    @property
     def due(self) -> int:
         """How many evaluations the next generation takes."""
         evolution = self.evolution
@@ -290,9 +296,10 @@ class _Pace:
         self._good = 0
 
     def note(self, teams: int, used: int, due: int) -> None:
-        """Note a launch of so many teams, after which so many evaluations were of use.
+        """Note a launch of so many teams, since which so many more evaluations are known.
 
-        `due` are the evaluations of one generation.
+        That is fewer where others turn out to be of no use. `due` are the evaluations of
+        one generation.
         """
         self._launches += 1
         self._teams += teams
@@ -314,6 +321,7 @@ def foreseen(evolutions: Sequence[Evolution], launch: Launch) -> Iterator[Evolut
     coming = [Foresight(evolution) for evolution in evolutions if not evolution.finished]
     flights: deque[_Flight] = deque()
     pace = _Pace()
+    known = sum(foresight.known for foresight in coming)
     while coming:
         due = sum(foresight.due for foresight in coming)
         teams = max(len(coming), -(-min(TEAMS, pace.ahead * due) // FLIGHTS))
@@ -322,10 +330,9 @@ def foreseen(evolutions: Sequence[Evolution], launch: Launch) -> Iterator[Evolut
             flights.append(flight)
         flight = flights.popleft()
         flight.land()
-        used = 0
         for foresight in coming:
-            before = foresight.evolution.evaluations
             yield from foresight.replay()
-            used += foresight.evolution.evaluations - before
-        pace.note(flight.teams, used, due)
+        before, known = known, sum(foresight.known for foresight in coming)
+        pace.note(flight.teams, known - before, due)
         coming = [foresight for foresight in coming if not foresight.evolution.finished]
+        known = sum(foresight.known for foresight in coming)
