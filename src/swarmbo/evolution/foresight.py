@@ -26,7 +26,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 TEAMS = 8000  # under way at a time, at the most: more take as much longer
 FLIGHTS = 3  # launches under way; the host works for one while the others run
-PERIOD = 8  # launches after which it is asked whether to look farther ahead
+PERIOD = 16  # launches after which it is asked whether to look farther ahead
+IDLE = 2000  # teams that a GPU could run in the time for which it waits on latency
+MARGIN = 1.05  # by how much another pace must be the better one
 
 NOBODY = np.uint64(0)  # as the identity of an empty cell's elite, or of a parent
 UNKNOWN, UNDER_WAY, KNOWN = range(3)
@@ -293,7 +295,6 @@ class _Pace:
         self._launches = 0
         self._teams = 0
         self._used = 0
-        self._good = 0
 
     def note(self, teams: int, used: int, due: int) -> None:
         """Note a launch of so many teams, since which so many more evaluations are known.
@@ -306,13 +307,16 @@ class _Pace:
         self._used += used
         if self._launches < PERIOD:
             return
-        share = self._used / self._teams
-        self._good = self._good + 1 if share > 0.85 else 0
-        if share < 0.6:
-            self.ahead = max(1, self.ahead // 2)
-        elif self._good >= 4 and 2 * self.ahead * due <= TEAMS:
-            self.ahead *= 2
-            self._good = 0
+        # Looking twice as far ahead, twice as much turns out to be of no use.
+        waste = 1 - self._used / self._teams
+        speed = {
+            ahead: (1 - waste * ahead / self.ahead) * ahead * due / (IDLE + ahead * due)
+            for ahead in (self.ahead / 2, self.ahead, self.ahead * 2)
+            if 1 <= ahead and ahead * due <= TEAMS
+        }
+        best = max(speed, key=speed.__getitem__, default=1)
+        if speed and speed[best] > MARGIN * speed.get(self.ahead, 0):
+            self.ahead = int(best)
         self._launches = self._teams = self._used = 0
 
 
