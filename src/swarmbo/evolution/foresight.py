@@ -312,7 +312,7 @@ class _Pace:
         speed = {
             ahead: (1 - waste * ahead / self.ahead) * ahead * due / (IDLE + ahead * due)
             for ahead in (self.ahead / 2, self.ahead, self.ahead * 2)
-            if 1 <= ahead and ahead * due <= TEAMS
+            if ahead >= 1 and ahead * due <= TEAMS
         }
         best = max(speed, key=speed.__getitem__, default=1)
         if speed and speed[best] > MARGIN * speed.get(self.ahead, 0):
