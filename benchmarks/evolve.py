@@ -2,8 +2,8 @@
 
 Run it from the repository's root, on a machine that does nothing else:
 
-    PYTHONPATH=src python benchmarks/evolve.py
-    PYTHONPATH=src python benchmarks/evolve.py --device gpu --generations 200
+    python benchmarks/evolve.py
+    python benchmarks/evolve.py --device gpu --generations 150
 """
 
 import argparse
@@ -12,6 +12,7 @@ from collections import defaultdict
 from time import perf_counter
 
 from swarmbo.engine.rollout import Rollout, rollout
+from swarmbo.errors import InputError
 from swarmbo.evolution.map_elites import Evolution, EvolutionOptions
 
 
@@ -66,15 +67,20 @@ def main() -> None:
     parser.add_argument("--generations", type=int, default=10)
     parser.add_argument("--batch", type=int, default=500)
     chosen = parser.parse_args()
-    for descriptor in ("hbd", "sdbc"):
-        measure(
-            EvolutionOptions(
-                evaluations=1000 + chosen.generations * chosen.batch,
-                descriptor=descriptor,
-                batch=chosen.batch,
-                device=chosen.device,
+    if chosen.generations < 1:
+        parser.error(f"--generations is {chosen.generations}; give at least 1")
+    try:
+        for descriptor in ("hbd", "sdbc"):
+            measure(
+                EvolutionOptions(
+                    evaluations=1000 + chosen.generations * chosen.batch,
+                    descriptor=descriptor,
+                    batch=chosen.batch,
+                    device=chosen.device,
+                )
             )
-        )
+    except InputError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

@@ -198,6 +198,14 @@ def test_every_map_goes_on_however_small_the_batches() -> None:
     assert set(order[:6]) == {0, 1, 2}
 
 
+def test_looks_less_far_ahead_where_it_was_too_far() -> None:
+    pace = foresight._Pace()
+    pace.ahead = 4096
+    for _ in range(20 * foresight.PERIOD):
+        pace.note(500, 0, 2500)
+    assert pace.ahead == 1
+
+
 @pytest.mark.parametrize("flights", [1, 2, 3])
 def test_looks_far_ahead_where_nothing_enters(
     flights: int, monkeypatch: pytest.MonkeyPatch

@@ -518,3 +518,7 @@ def test_children_by_their_numbers_are_those_of_the_whole_batch() -> None:
     for numbers in ([0], [], [0.5] * 20):
         with pytest.raises(InputError, match="numbers of 20 parents"):
             mutate(parents, 9, numbers)
+    for rows in ([20], [-1], [0.5], np.ones(20, bool), [[0]]):
+        with pytest.raises(InputError, match="parents must be"):
+            mutate(parents, 9, parents=rows)
+    assert len(mutate(parents, 9, parents=[]).children) == 0

@@ -154,9 +154,11 @@ def locked(path: str | os.PathLike[str], busy: str) -> Iterator[None]:
             stack.enter_context(closing(connection))
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
-                raise OSError(errno.EIO, str(error), str(path)) from None
-            raise InputError(busy) from None
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code == sqlite3.SQLITE_BUSY:
+                raise InputError(busy) from None
+            reason = "no file can be made there" if code == sqlite3.SQLITE_CANTOPEN else str(error)
+            raise OSError(errno.EIO, reason, str(path)) from None
         except sqlite3.DatabaseError:
             raise InputError(f"{path}: is not a lock of swarmbo; delete it") from None
         yield

@@ -118,7 +118,12 @@ def mutate(
     value outside [-2, 2] stays as it is until it is mutated.
     """
     genomes.check_sizes()
-    rows = np.arange(len(genomes)) if parents is None else np.asarray(parents, np.intp)
+    rows = np.arange(len(genomes)) if parents is None else np.asarray(parents)
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+        raise InputError("parents must be a list of integers: rows of the genomes")
+    rows = rows.astype(np.intp)
+    if rows.size and not 0 <= rows.min() <= rows.max() < len(genomes):
+        raise InputError(f"parents must be rows of the genomes, 0 to {len(genomes) - 1}")
     chosen = np.arange(len(rows)) if numbers is None else np.asarray(numbers)
     if chosen.shape != (len(rows),) or chosen.dtype.kind not in "iu":
         raise InputError(f"the numbers of {len(rows)} parents must be as many integers")

@@ -2,15 +2,17 @@
 
 Numba's own cache does not notice when a *called* function changes in another
 file. So the cache folder is named after the contents of all sources with
-kernels that call each other, the engine's and the controllers': a new version
-of swarmbo never meets machine code of an old one.
+kernels that call each other, the engine's and the controllers', and those of the
+world, whose constants they hold: a new version of swarmbo never meets machine code
+of an old one. Nor does a new version of numba-cuda, which leaves its own out.
 """
 
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +40,11 @@ def _digest() -> str:
     """What the sources are called together."""
     home = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=8)
-    for folder in (home, home.parent / "controller"):
+    for folder in (home, home.parent / "controller", home.parent / "world"):
         for source in sorted(folder.glob("*.py")):
             digest.update(source.read_bytes())
+    with suppress(PackageNotFoundError):
+        digest.update(version("numba-cuda").encode())
     return digest.hexdigest()
 
 

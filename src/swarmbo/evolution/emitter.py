@@ -44,13 +44,9 @@ def choose_parents(seed: int, generation: int, elites: int, count: int) -> Array
 
     Parent i is a function of (seed, generation, elites, i).
     """
-    return (elites * _shares(seed, generation, count)).astype(np.intp)
-
-
-@lru_cache(maxsize=256)
-def _shares(seed: int, generation: int, count: int) -> Array:
-    bits = np.random.Philox(key=Stream("parents", seed, generation).key())
-    return (bits.random_raw(count) >> np.uint64(11)) * 2.0**-53
+    bits = np.random.Philox(key=_key("parents", seed, generation))
+    shares = (bits.random_raw(count) >> np.uint64(11)) * 2.0**-53
+    return (elites * shares).astype(np.intp)
 
 
 def make_children(
@@ -64,12 +60,12 @@ def make_children(
 
     `numbers`: of the children in their generation, by default 0, 1, 2 ...
     """
-    return mutate(elites, _mutation_key(seed, generation), numbers, parents=parents)
+    return mutate(elites, _key("mutation", seed, generation), numbers, parents=parents)
 
 
-@lru_cache(maxsize=256)
-def _mutation_key(seed: int, generation: int) -> int:
-    return Stream("mutation", seed, generation).key()
+@lru_cache(maxsize=1024)  # generations are foreseen many times
+def _key(purpose: str, seed: int, generation: int) -> int:
+    return Stream(purpose, seed, generation).key()
 
 
 # --- vectors -----------------------------------------------------------------------------------

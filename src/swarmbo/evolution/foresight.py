@@ -312,10 +312,10 @@ class _Pace:
         speed = {
             ahead: (1 - waste * ahead / self.ahead) * ahead * due / (IDLE + ahead * due)
             for ahead in (self.ahead / 2, self.ahead, self.ahead * 2)
-            if ahead >= 1 and ahead * due <= TEAMS
+            if 1 <= ahead <= max(self.ahead, TEAMS / due)
         }
-        best = max(speed, key=speed.__getitem__, default=1)
-        if speed and speed[best] > MARGIN * speed.get(self.ahead, 0):
+        best = max(speed, key=speed.__getitem__)
+        if speed[best] > MARGIN * speed[self.ahead]:
             self.ahead = int(best)
         self._launches = self._teams = self._used = 0
 
