@@ -381,8 +381,9 @@ def test_unfinished_evolution_is_not_overwritten(capsys: pytest.CaptureFixture[s
 def test_two_processes_do_not_evolve_the_same_map(capsys: pytest.CaptureFixture[str]) -> None:
     child = begin("--out", "mine.map", "--evaluations", 100_000, "--device", "cpu")
     lock = Path("mine.map.lock")
-    while not lock.exists():
+    while not Path("mine.map.lock-journal").exists():  # it is made once the lock is taken
         time.sleep(0.01)
+    os.kill(child, signal.SIGSTOP)  # so that no checkpoint appears meanwhile
     for more in ((), ("--resume",)):
         sentence = refused(capsys, "--out", "mine.map", *FAST, *more)
         assert sentence == (
