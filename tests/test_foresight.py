@@ -198,12 +198,13 @@ def test_every_map_goes_on_however_small_the_batches() -> None:
     assert set(order[:6]) == {0, 1, 2}
 
 
-def test_looks_less_far_ahead_where_it_was_too_far() -> None:
+@pytest.mark.parametrize("due", [1, 500, 2500, 7999, 8000, 10**6])
+def test_as_many_are_under_way_as_the_gpu_takes(due: int) -> None:
     pace = foresight._Pace()
-    pace.ahead = 4096
     for _ in range(20 * foresight.PERIOD):
-        pace.note(500, 0, 2500)
-    assert pace.ahead == 1
+        pace.note(500, 500, due)
+    assert foresight.under_way(pace.ahead, due) > 0.9 * foresight.TEAMS
+    assert pace.ahead == 1 or pace.ahead * due < 2 * foresight.TEAMS
 
 
 @pytest.mark.parametrize("flights", [1, 2, 3])

@@ -307,17 +307,21 @@ class _Pace:
         self._used += used
         if self._launches < PERIOD:
             return
-        # Looking twice as far ahead, twice as much turns out to be of no use.
-        waste = 1 - self._used / self._teams
-        speed = {
-            ahead: (1 - waste * ahead / self.ahead) * ahead * due / (IDLE + ahead * due)
-            for ahead in (self.ahead / 2, self.ahead, self.ahead * 2)
-            if 1 <= ahead <= max(self.ahead, TEAMS / due)
-        }
+        # With twice as many under way, twice as much turns out to be of no use.
+        waste = (1 - self._used / self._teams) / under_way(self.ahead, due)
+        speed = {}
+        for ahead in (self.ahead, self.ahead * 2, max(1, self.ahead // 2)):
+            teams = under_way(ahead, due)
+            speed[ahead] = (1 - waste * teams) * teams / (IDLE + teams)
         best = max(speed, key=speed.__getitem__)
         if speed[best] > MARGIN * speed[self.ahead]:
-            self.ahead = int(best)
+            self.ahead = best
         self._launches = self._teams = self._used = 0
+
+
+def under_way(ahead: int, due: int) -> int:
+    """How many teams are under way with so many generations ahead of `due` evaluations each."""
+    return min(TEAMS, ahead * due)
 
 
 def foreseen(evolutions: Sequence[Evolution], launch: Launch) -> Iterator[Evolution]:
@@ -328,7 +332,7 @@ def foreseen(evolutions: Sequence[Evolution], launch: Launch) -> Iterator[Evolut
     known = sum(foresight.known for foresight in coming)
     while coming:
         due = sum(foresight.due for foresight in coming)
-        teams = max(len(coming), -(-min(TEAMS, pace.ahead * due) // FLIGHTS))
+        teams = max(len(coming), -(-under_way(pace.ahead, due) // FLIGHTS))
         depth = 3 * pace.ahead + 1
         while len(flights) < FLIGHTS and (flight := _Flight(coming, teams, depth, launch)):
             flights.append(flight)
