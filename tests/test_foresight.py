@@ -115,7 +115,7 @@ def test_elites_of_a_map_that_goes_on_are_told_apart(seed: int) -> None:
 def test_a_result_is_of_no_use_once_another_child_was_in_its_place() -> None:
     evolution = Evolution(SMALL)
     first, second = np.array([[1], [2]], np.uint64)
-    plan = foresight._Plan(first)
+    plan = foresight._Plan(first, dimensions=3)
     plan.state[:] = foresight.UNDER_WAY
     plan.expect(second)
     plan.make(np.array([0]), Variation(Genomes.zeros(1), np.zeros(1, int)))

@@ -500,6 +500,19 @@ def test_result_of_other_controllers_is_refused() -> None:
         evolution.tell(result)
 
 
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("descriptor", ["hbd", "sdbc"])
+def test_result_that_is_no_number_is_refused(descriptor: str) -> None:
+    evolution = new(options(descriptor=descriptor, ticks=5))
+    result = rollout(evolution.ask(), evolution.scenario, features=True)
+    for column in (result.coverage, result.features):
+        assert column is not None
+        column[7] = np.nan
+    with pytest.raises(ValueError, match="finite"):
+        evolution.tell(result)
+    assert evolution.evaluations == 0
+
+
 def test_ctrl_c_waits_for_the_end_of_the_block() -> None:
     steps = []
 

@@ -40,6 +40,12 @@ class Rollout:
         """Mean over the trials of the items delivered by all robots, per team."""
         return self.items.sum(axis=2).mean(axis=1)
 
+    def take(self, teams: slice | np.ndarray) -> "Rollout":
+        """The scores of some of the teams."""
+        columns = {column.name: getattr(self, column.name) for column in fields(self)}
+        here = {name: values[teams] for name, values in columns.items() if values is not None}
+        return Rollout(**here)
+
 
 class Batch(NamedTuple):
     """Teams to evaluate in one scenario, given as numbers of genomes."""

@@ -5,7 +5,7 @@ the cell's centre. pyribs compares objectives, so `objective` makes one number o
 both, and the performance itself is a field of its own.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,16 +26,8 @@ _FIELDS = {"performance": ((), np.float64)}
 class _Tessellation(CVTArchive):
     """A CVTArchive whose search for the nearest centroid suits ten dimensions."""
 
-    _last: tuple[Array, Array, Array] | None = None
-
-    def nearest(self, measures: Array) -> tuple[Array, Array]:
-        """The numbers of the nearest centroids, and the distances to them."""
-        if self._last is None or not np.array_equal(self._last[0], measures):
-            self._last = (measures.copy(), *nearest_centroids(measures, self.centroids))
-        return self._last[1:]
-
     def index_of(self, measures: ArrayLike) -> Array:
-        return self.nearest(np.asarray(measures, np.float64))[0]
+        return nearest_centroids(np.asarray(measures, np.float64), self.centroids)[0]
 
 
 Archive = GridArchive | _Tessellation
@@ -73,16 +65,34 @@ def make_archive(
     return _Tessellation(centroids=centroids, ranges=[(0, 1)] * SDBC_DIMENSIONS, **settings)
 
 
+class Places(NamedTuple):
+    """Where evaluated controllers belong in an archive, and how good they are there."""
+
+    performance: Array
+    measures: Array  # controllers x dimensions
+    cell: Array
+    objective: Array  # what the archive compares
+
+
 def objective(archive: Archive, performance: Array, measures: Array) -> Array:
     """Performance + closeness / 16, where 1 - closeness is the distance to the cell's centre.
 
     The distance is measured in diagonals of the unit cube, so closeness is in
     [0, 1]. Performances differ by at least 1/8: means over 8 trials.
     """
+    return places(archive, performance, measures).objective
+
+
+def places(archive: Archive, performance: Array, measures: Array) -> Places:
+    """The cells of evaluated controllers, and their objectives; see `objective`."""
     if isinstance(archive, GridArchive):
-        centres = archive.int_to_grid_index(archive.index_of(measures)) / GRID
+        cell = archive.index_of(measures)
+        centres = archive.int_to_grid_index(cell) / GRID
         distance = np.sqrt(((measures - centres) ** 2).sum(axis=1))
     else:
-        distance = archive.nearest(measures)[1]
+        cell, distance = nearest_centroids(measures, archive.centroids)
     closeness = 1 - distance / np.sqrt(measures.shape[1])
-    return performance + TIE_BREAK * closeness
+    rank = performance + TIE_BREAK * closeness
+    if not np.isfinite(rank).all():
+        raise InputError("performances and descriptors are to be finite numbers; one is not")
+    return Places(performance, measures, cell, rank)

@@ -9,7 +9,7 @@ again. So the map is, bit for bit, that of one generation after the other.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,8 +17,8 @@ import numpy as np
 from swarmbo.controller.genomes import Genomes
 from swarmbo.controller.variation import Variation
 from swarmbo.engine.gpu import Job
-from swarmbo.engine.rollout import Rollout
-from swarmbo.evolution.archive import objective
+from swarmbo.engine.rollout import Rollout, default_threads
+from swarmbo.evolution.archive import Places
 from swarmbo.evolution.emitter import choose_parents, make_children
 from swarmbo.evolution.map_elites import Evolution
 
@@ -26,6 +26,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 TEAMS = 8000  # under way at a time, at the most: more take as much longer
 FLIGHTS = 3  # launches under way; the host works for one while the others run
+THREADS = 4  # of the host; SDBC takes it long to find out what cells results belong to
 PERIOD = 16  # launches after which it is asked whether to look farther ahead
 IDLE = 2000  # teams that a GPU could run in the time for which it waits on latency
 MARGIN = 1.05  # by how much another pace must be the better one
@@ -67,7 +68,7 @@ class Forecast:
         cells = int(evolution.archive.cells)
         self._evolution = evolution
         self._elites = Genomes.zeros(cells)
-        self._objective = np.full(cells, -np.inf)
+        self._objective = evolution.objective()
         self.identity = np.full(cells, NOBODY)
         self.generation = 0
         # The archive as it is: identities and numbers of its elites, those of a map that goes on by
@@ -89,10 +90,8 @@ class Forecast:
     def restart(self) -> None:
         """Be the archive as it is now."""
         evolution = self._evolution
-        now = evolution.archive.data(["index", "objective"])
         self._elites.put(np.flatnonzero(self._now != self.identity), evolution.elites)
-        self._objective.fill(-np.inf)
-        self._objective[now["index"]] = now["objective"]
+        self._objective = evolution.objective()
         self.identity = self._now.copy()
         self.generation = evolution.generation
 
@@ -111,7 +110,7 @@ class Forecast:
 
     def go_on(self, plan: "_Plan") -> None:
         """Let those children enter whose results are known to be good enough."""
-        cells, rank = plan.cell, plan.objective
+        cells, rank = plan.places.cell, plan.places.objective
         better = (plan.state == KNOWN) & (rank > self._objective[cells])
         for row in np.flatnonzero(better):
             cell = cells[row]
@@ -125,14 +124,17 @@ class Forecast:
 class _Plan:
     """A generation to come: the children that it will most likely have, and their results."""
 
-    def __init__(self, identity: Array) -> None:
+    def __init__(self, identity: Array, dimensions: int) -> None:
         count = len(identity)
         self.identity = identity  # of the children
         self.made = Variation(Genomes.zeros(count), np.zeros(count, np.int64))  # if not unknown
         self.state = np.full(count, UNKNOWN)
-        self.cell = np.zeros(count, int)  # of the children that are known
-        self.objective = np.zeros(count)
-        self.columns: dict[str, Array] = {}  # of a Rollout
+        self.places = Places(  # of the children that are known
+            performance=np.zeros(count),
+            measures=np.zeros((count, dimensions)),
+            cell=np.zeros(count, int),
+            objective=np.zeros(count),
+        )
 
     def make(self, rows: Array, made: Variation) -> None:
         """Note children that are on their way to be evaluated."""
@@ -151,17 +153,9 @@ class _Plan:
         expected = (self.identity[rows] == identity) & (self.state[rows] == UNDER_WAY)
         here = slice(len(rows)) if expected.all() else np.flatnonzero(expected)
         rows = rows[here]
-        columns = {column.name: getattr(result, column.name) for column in fields(Rollout)}
-        columns = {name: values[here] for name, values in columns.items() if values is not None}
-        for name, values in columns.items():
-            if name not in self.columns:
-                size = (len(self.state), *values.shape[1:])
-                self.columns[name] = np.zeros(size, values.dtype)
-            self.columns[name][rows] = values
-        part = Rollout(**columns)
-        measures = evolution.describe(part)
-        self.cell[rows] = evolution.archive.index_of(measures)
-        self.objective[rows] = objective(evolution.archive, part.performance, measures)
+        found = evolution.places(result.take(here))
+        for values, new in zip(self.places, found, strict=True):
+            values[rows] = new
         self.state[rows] = KNOWN
 
 
@@ -187,7 +181,8 @@ class Foresight:
         numbers = self._first(forecast.generation) + np.arange(len(origin))
         identity = identity_of(numbers, origin)
         if forecast.generation not in self._plans:
-            self._plans[forecast.generation] = _Plan(identity)
+            dimensions = int(self.evolution.archive.measure_dim)
+            self._plans[forecast.generation] = _Plan(identity, dimensions)
         plan = self._plans[forecast.generation]
         plan.expect(identity)
         return plan
@@ -200,7 +195,7 @@ class Foresight:
             if not (plan.state == KNOWN).all():
                 break
             first = self.evolution.evaluations
-            self.evolution.tell(Rollout(**plan.columns), plan.made)
+            self.evolution.take_in(plan.made, plan.places)
             self._forecast.told(first, plan.identity)
             del self._plans[self.evolution.generation - 1]
             yield self.evolution
@@ -279,12 +274,15 @@ class _Flight:
     def __bool__(self) -> bool:
         return self._pending is not None
 
-    def land(self) -> None:
-        """Wait for the results, and hand them over."""
+    def land(self, threads: ThreadPoolExecutor) -> None:
+        """Wait for the results, and hand them over; each part is of another plan."""
         assert self._pending is not None
-        for part, result in zip(self._parts, self._pending.result(), strict=True):
+
+        def keep(part: tuple[Foresight, int, Array, Array], result: Rollout) -> None:
             foresight, generation, rows, identity = part
             foresight.keep(generation, rows, identity, result)
+
+        list(threads.map(keep, self._parts, self._pending.result()))
 
 
 class _Pace:
@@ -330,17 +328,18 @@ def foreseen(evolutions: Sequence[Evolution], launch: Launch) -> Iterator[Evolut
     flights: deque[_Flight] = deque()
     pace = _Pace()
     known = sum(foresight.known for foresight in coming)
-    while coming:
-        due = sum(foresight.due for foresight in coming)
-        teams = max(len(coming), -(-under_way(pace.ahead, due) // FLIGHTS))
-        depth = 3 * pace.ahead + 1
-        while len(flights) < FLIGHTS and (flight := _Flight(coming, teams, depth, launch)):
-            flights.append(flight)
-        flight = flights.popleft()
-        flight.land()
-        for foresight in coming:
-            yield from foresight.replay()
-        before, known = known, sum(foresight.known for foresight in coming)
-        pace.note(flight.teams, known - before, due)
-        coming = [foresight for foresight in coming if not foresight.evolution.finished]
-        known = sum(foresight.known for foresight in coming)
+    with ThreadPoolExecutor(min(THREADS, default_threads())) as threads:
+        while coming:
+            due = sum(foresight.due for foresight in coming)
+            teams = max(len(coming), -(-under_way(pace.ahead, due) // FLIGHTS))
+            depth = 3 * pace.ahead + 1
+            while len(flights) < FLIGHTS and (flight := _Flight(coming, teams, depth, launch)):
+                flights.append(flight)
+            flight = flights.popleft()
+            flight.land(threads)
+            for foresight in coming:
+                yield from foresight.replay()
+            before, known = known, sum(foresight.known for foresight in coming)
+            pace.note(flight.teams, known - before, due)
+            coming = [foresight for foresight in coming if not foresight.evolution.finished]
+            known = sum(foresight.known for foresight in coming)

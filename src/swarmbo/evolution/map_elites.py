@@ -17,7 +17,7 @@ from swarmbo.controller.genomes import Genomes
 from swarmbo.controller.variation import Variation
 from swarmbo.engine.rollout import Rollout, choose_device, rollout
 from swarmbo.errors import InputError, is_integer, short
-from swarmbo.evolution.archive import EVOLVED, make_archive, objective
+from swarmbo.evolution.archive import EVOLVED, Places, make_archive, places
 from swarmbo.evolution.behaviour_map import BehaviourMap, Log
 from swarmbo.evolution.descriptor import hbd, sdbc
 from swarmbo.evolution.emitter import (
@@ -180,23 +180,24 @@ class Evolution:
         chosen = choose_parents(options.seed, generation, len(cells), count)
         return make_children(self.elites, cells[chosen], options.seed, generation)
 
-    def tell(self, result: Rollout, asked: Variation | None = None) -> None:
-        """Take in how the controllers did that `ask` gave. Ctrl-C waits until this is done.
-
-        `asked`: what `ask` would give, for those who made it themselves.
-        """
-        if asked is None:
-            self.ask()
-            assert self._asked is not None
-            asked = self._asked
-        children = asked.children
-        if len(result.items) != len(children):
+    def tell(self, result: Rollout) -> None:
+        """Take in how the controllers did that `ask` gave. Ctrl-C waits until this is done."""
+        asked = self.ask()
+        if len(result.items) != len(asked):
             raise InputError(
-                f"the result is of {len(result.items)} controllers; {len(children)} were asked for"
+                f"the result is of {len(result.items)} controllers; {len(asked)} were asked for"
             )
-        performance, measures = result.performance, self.describe(result)
+        assert self._asked is not None
+        self.take_in(self._asked, self.places(result))
+
+    def places(self, result: Rollout) -> Places:
+        """Where in the archive evaluated controllers belong."""
+        return places(self.archive, result.performance, self.describe(result))
+
+    def take_in(self, asked: Variation, found: Places) -> None:
+        """Take in what `ask` would give, and its places: for those who made both themselves."""
         with uninterrupted():
-            self._insert(children, performance, measures)
+            self._insert(asked.children, found)
             self.refused += int(asked.refused.sum())
             self._asked = None
             self.generation += 1
@@ -210,20 +211,29 @@ class Evolution:
             return hbd(result)
         return sdbc(result, self.scenario)
 
-    def _insert(self, children: Genomes, performance: np.ndarray, measures: np.ndarray) -> None:
+    def _insert(self, children: Genomes, found: Places) -> None:
         """Put the children that are good enough into the archive, and into the rows beside it."""
-        numbers = self.evaluations + np.arange(len(children))
-        added = self.archive.add(
-            solution=numbers,
-            objective=objective(self.archive, performance, measures),
-            measures=measures,
-            performance=performance,
-        )
-        if not added["status"].any():
+        better = np.flatnonzero(found.objective > self.objective()[found.cell])
+        if not len(better):
             return
+        numbers = self.evaluations + better
+        measures = found.measures[better]
+        self.archive.add(
+            solution=numbers,
+            objective=found.objective[better],
+            measures=measures,
+            performance=found.performance[better],
+        )
         _, now = self.archive.retrieve(measures)
         won = np.flatnonzero(now["solution"] == numbers)
-        self.elites.put(now["index"][won], children, won)
+        self.elites.put(now["index"][won], children, better[won])
+
+    def objective(self) -> np.ndarray:
+        """What a child must exceed, per cell: the objective of its elite, -inf without one."""
+        now = self.archive.data(["index", "objective"])
+        least = np.full(int(self.archive.cells), -np.inf)
+        least[now["index"]] = now["objective"]
+        return least
 
     # --- what it leaves behind
 
@@ -264,16 +274,14 @@ class Evolution:
         if behaviour_map.genomes is None:
             raise InputError("holds no controllers; delete it to start anew")
         evolution = cls(options, centroids=behaviour_map.centroids)
+        found = places(evolution.archive, behaviour_map.performance, behaviour_map.descriptor)
         evolution.archive.add(
             solution=np.full(behaviour_map.filled_cells, -1),
-            objective=objective(
-                evolution.archive, behaviour_map.performance, behaviour_map.descriptor
-            ),
-            measures=behaviour_map.descriptor,
-            performance=behaviour_map.performance,
+            objective=found.objective,
+            measures=found.measures,
+            performance=found.performance,
         )
-        index = evolution.archive.index_of(behaviour_map.descriptor)
-        evolution.elites.put(index, behaviour_map.genomes, np.arange(len(index)))
+        evolution.elites.put(found.cell, behaviour_map.genomes, np.arange(len(found.cell)))
         log = behaviour_map.log
         evolution._log = list(
             zip(*(getattr(log, column.name).tolist() for column in fields(Log)), strict=True)
