@@ -1,4 +1,4 @@
-"""How much of an evolution's time is not simulation?
+"""How much of an evolution's time is not simulation, and what rate could the host keep up with?
 
 Run it from the repository's root, on a machine that does nothing else:
 
@@ -9,11 +9,19 @@ Run it from the repository's root, on a machine that does nothing else:
 import argparse
 import statistics
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 
+import numpy as np
+
+from swarmbo.engine.gpu import Job
 from swarmbo.engine.rollout import Rollout, rollout
 from swarmbo.errors import InputError
+from swarmbo.evolution.foresight import foreseen
 from swarmbo.evolution.map_elites import Evolution, EvolutionOptions
+
+AHEAD = 300  # generations of which the host's work ahead of time is measured
 
 
 def simulate(evolution: Evolution) -> Rollout:
@@ -26,6 +34,36 @@ def simulate(evolution: Evolution) -> Rollout:
 
     job = gpu.Job(evolution.scenario, evolution.ask())
     return gpu.launch([job], features=features).result()[0]
+
+
+class Remembered:
+    """Launches that are over at once: each controller gets a result that another one had."""
+
+    def __init__(self, results: Rollout) -> None:
+        self.results = results
+        self.answer: list[Rollout] = []
+
+    def __call__(self, jobs: Sequence[Job]) -> "Remembered":
+        launch = Remembered(self.results)
+        for job in jobs:
+            sums = np.abs(1e6 * job.genomes.weight.sum(axis=1)).astype(np.int64)
+            launch.answer.append(self.results.take(sums % len(self.results.items)))
+        return launch
+
+    def result(self) -> list[Rollout]:
+        return self.answer
+
+
+def measure_ahead(options: EvolutionOptions, results: Rollout) -> None:
+    """Evolve with generations ahead of time and no simulation, and print the rate."""
+    evaluations = options.initial + AHEAD * options.batch
+    evolution = Evolution(replace(options, evaluations=evaluations))
+    start = before = 0.0
+    for _ in foreseen([evolution], Remembered(results)):
+        if evolution.generation == AHEAD // 2:
+            start, before = perf_counter(), evolution.evaluations
+    rate = (evaluations - before) / (perf_counter() - start)
+    print(f"  ahead of time, the host keeps up with {rate:,.0f} evaluations per second", flush=True)
 
 
 def measure(options: EvolutionOptions) -> None:
@@ -55,9 +93,9 @@ def measure(options: EvolutionOptions) -> None:
     )
     print(
         f"  {evolution.filled_cells} cells; a checkpoint of {size / 1e3:.0f} kB "
-        f"takes {1e3 * checkpoint:.0f} ms: {100 * checkpoint / (5 + checkpoint):.2f} % of 5 s",
-        flush=True,
+        f"takes {1e3 * checkpoint:.0f} ms: {100 * checkpoint / (5 + checkpoint):.2f} % of 5 s"
     )
+    measure_ahead(options, result)
 
 
 def main() -> None:
