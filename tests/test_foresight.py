@@ -176,6 +176,13 @@ def test_mutations_without_room_are_counted() -> None:
     assert counts[0] == counts[1] > 0
 
 
+def test_too_few_results_are_refused() -> None:
+    evolution = Evolution(SMALL)
+    with pytest.raises(ValueError, match="shorter"):
+        list(foreseen([evolution], lambda _: Done([])))
+    assert evolution.generation == 0
+
+
 @pytest.mark.parametrize(
     ("evaluations", "batch", "launches"),
     [(1, 40, 1), (900, 40, 3), (1000, 40, 3), (1003, 1, 8), (1500, 2**20, 7)],

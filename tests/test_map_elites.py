@@ -508,7 +508,7 @@ def test_result_that_is_no_number_is_refused(descriptor: str) -> None:
     for column in (result.coverage, result.features):
         assert column is not None
         column[7] = np.nan
-    with pytest.raises(ValueError, match="finite"):
+    with pytest.raises(InputError, match="finite numbers"):
         evolution.tell(result)
     assert evolution.evaluations == 0
 

@@ -85,6 +85,8 @@ def objective(archive: Archive, performance: Array, measures: Array) -> Array:
 
 def places(archive: Archive, performance: Array, measures: Array) -> Places:
     """The cells of evaluated controllers, and their objectives; see `objective`."""
+    if not (np.isfinite(performance).all() and np.isfinite(measures).all()):
+        raise InputError("performances and descriptors are to be finite numbers; one is not")
     if isinstance(archive, GridArchive):
         cell = archive.index_of(measures)
         centres = archive.int_to_grid_index(cell) / GRID
@@ -92,7 +94,4 @@ def places(archive: Archive, performance: Array, measures: Array) -> Places:
     else:
         cell, distance = nearest_centroids(measures, archive.centroids)
     closeness = 1 - distance / np.sqrt(measures.shape[1])
-    rank = performance + TIE_BREAK * closeness
-    if not np.isfinite(rank).all():
-        raise InputError("performances and descriptors are to be finite numbers; one is not")
-    return Places(performance, measures, cell, rank)
+    return Places(performance, measures, cell, performance + TIE_BREAK * closeness)

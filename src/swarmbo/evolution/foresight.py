@@ -26,7 +26,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 TEAMS = 8000  # under way at a time, at the most: more take as much longer
 FLIGHTS = 3  # launches under way; the host works for one while the others run
-THREADS = 4  # of the host; SDBC takes it long to find out what cells results belong to
+THREADS = 4  # of the host; SDBC takes long to find the cells of results
 PERIOD = 16  # launches after which it is asked whether to look farther ahead
 IDLE = 2000  # teams that a GPU could run in the time for which it waits on latency
 MARGIN = 1.05  # by how much another pace must be the better one
@@ -68,7 +68,7 @@ class Forecast:
         cells = int(evolution.archive.cells)
         self._evolution = evolution
         self._elites = Genomes.zeros(cells)
-        self._objective = evolution.objective()
+        self._thresholds = np.full(cells, -np.inf)
         self.identity = np.full(cells, NOBODY)
         self.generation = 0
         # The archive as it is: identities and numbers of its elites, those of a map that goes on by
@@ -91,7 +91,7 @@ class Forecast:
         """Be the archive as it is now."""
         evolution = self._evolution
         self._elites.put(np.flatnonzero(self._now != self.identity), evolution.elites)
-        self._objective = evolution.objective()
+        self._thresholds = evolution.thresholds()
         self.identity = self._now.copy()
         self.generation = evolution.generation
 
@@ -111,11 +111,11 @@ class Forecast:
     def go_on(self, plan: "_Plan") -> None:
         """Let those children enter whose results are known to be good enough."""
         cells, rank = plan.places.cell, plan.places.objective
-        better = (plan.state == KNOWN) & (rank > self._objective[cells])
+        better = (plan.state == KNOWN) & (rank > self._thresholds[cells])
         for row in np.flatnonzero(better):
             cell = cells[row]
-            if rank[row] > self._objective[cell]:
-                self._objective[cell] = rank[row]
+            if rank[row] > self._thresholds[cell]:
+                self._thresholds[cell] = rank[row]
                 self.identity[cell] = plan.identity[row]
                 self._elites.put([cell], plan.made.children, [row])
         self.generation += 1
@@ -278,11 +278,12 @@ class _Flight:
         """Wait for the results, and hand them over; each part is of another plan."""
         assert self._pending is not None
 
-        def keep(part: tuple[Foresight, int, Array, Array], result: Rollout) -> None:
+        waiting = []
+        for part, result in zip(self._parts, self._pending.result(), strict=True):
             foresight, generation, rows, identity = part
-            foresight.keep(generation, rows, identity, result)
-
-        list(threads.map(keep, self._parts, self._pending.result()))
+            waiting.append(threads.submit(foresight.keep, generation, rows, identity, result))
+        for kept in waiting:
+            kept.result()
 
 
 class _Pace:

@@ -213,7 +213,7 @@ class Evolution:
 
     def _insert(self, children: Genomes, found: Places) -> None:
         """Put the children that are good enough into the archive, and into the rows beside it."""
-        better = np.flatnonzero(found.objective > self.objective()[found.cell])
+        better = np.flatnonzero(found.objective > self.thresholds()[found.cell])
         if not len(better):
             return
         numbers = self.evaluations + better
@@ -228,12 +228,12 @@ class Evolution:
         won = np.flatnonzero(now["solution"] == numbers)
         self.elites.put(now["index"][won], children, better[won])
 
-    def objective(self) -> np.ndarray:
+    def thresholds(self) -> np.ndarray:
         """What a child must exceed, per cell: the objective of its elite, -inf without one."""
         now = self.archive.data(["index", "objective"])
-        least = np.full(int(self.archive.cells), -np.inf)
-        least[now["index"]] = now["objective"]
-        return least
+        thresholds = np.full(int(self.archive.cells), -np.inf)
+        thresholds[now["index"]] = now["objective"]
+        return thresholds
 
     # --- what it leaves behind
 
