@@ -591,6 +591,11 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def test_map_shows_itself_in_a_line() -> None:
+    shown = "<BehaviourMap: hbd, 508 cells, best 5.23, mean 1.82 items per robot>"
+    assert repr(BehaviourMap.load("paper-1")) == shown
+
+
 @pytest.mark.usefixtures("shelf")
 def test_bundled_map_is_loaded_by_its_name() -> None:
     assert bundled_maps() == ["paper-1", "paper-2"]

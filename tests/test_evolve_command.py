@@ -345,6 +345,41 @@ def test_resume_with_other_options_is_refused(
     assert sentence.startswith(f"swarmbo: {there}: {message}; use the same, or another name")
 
 
+@pytest.mark.parametrize(
+    ("begun", "resumed"),
+    [
+        ((), ("--replicates", 2)),
+        (("--replicates", 2), ()),
+        (("--replicates", 2), ("--replicates", 2, "--seed", 5)),
+    ],
+)
+def test_resume_under_other_names_is_refused(
+    begun: Sequence[object],
+    resumed: Sequence[object],
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    interrupt_after(2, "--out", "mine[1].map", *FAST, *begun)
+    (there,) = Path().glob("*.checkpoint")
+    sentence = refused(capsys, "--out", "mine[1].map", *FAST, *resumed, "--resume")
+    assert sentence.startswith(f"swarmbo: {there}: is of an evolution with another --replicates")
+    run("--out", "mine[1].map", *FAST, *begun, "--resume")
+
+
+def test_resume_with_more_replicates_goes_on(run: Run) -> None:
+    interrupt_after(2, "--out", "mine.map", *FAST, "--replicates", 2)
+    run("--out", "mine.map", *FAST, "--replicates", 3, "--resume")
+    run("--out", "whole.map", *FAST, "--replicates", 3)
+    for seed in (1, 2, 3):
+        assert Path(f"mine-{seed}.map").read_bytes() == Path(f"whole-{seed}.map").read_bytes()
+
+
+def test_checkpoints_of_other_maps_do_not_matter(run: Run) -> None:
+    for name in ("my-1.map.checkpoint", "mine-b.map.checkpoint", "mine-1.png.checkpoint"):
+        Path(name).touch()
+    run("--out", "mine.map", *FAST, "--resume")
+
+
 def test_resume_with_other_versions_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -81,7 +81,8 @@ def section(name: str, command: Any) -> str:
     parts = [f"## {name}", summary, *rest, f"```sh\n{' '.join(usage)}\n```"]
     if arguments:
         rows = [
-            f"| `{argument_name(each)}` | {cell(each.help)}{ending(each)} |" for each in arguments
+            f"| `{cell(argument_name(each))}` | {cell(each.help)}{ending(each)} |"
+            for each in arguments
         ]
         parts.append("\n".join(["| argument | what |", "| --- | --- |", *rows]))
     rows = [f"| {option_name(each)} | {cell(each.help)}{ending(each)} |" for each in options]

@@ -1,6 +1,7 @@
 """`swarmbo evolve`: make behaviour-performance maps."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -140,6 +141,8 @@ def evolve(
         )
     for path in outs:
         check_place(path, resume=resume)
+    if resume:
+        check_names(out, outs)
     chosen = chosen_device(device, outs if resume else [])
     plans = [
         EvolutionOptions(
@@ -167,6 +170,21 @@ def map_paths(out: Path, seed: int, replicates: int) -> list[Path]:
     if replicates == 1:
         return [out]
     return [out.with_name(f"{out.stem}-{seed + n}{out.suffix}") for n in range(replicates)]
+
+
+def check_names(out: Path, outs: Sequence[Path]) -> None:
+    """InputError when there is nothing to resume at `outs`, but under other names of such maps."""
+    from swarmbo.evolution.checkpoint import checkpoint_path
+
+    if any(place.exists() for path in outs for place in (path, checkpoint_path(path))):
+        return
+    numbered = re.compile(f"{re.escape(out.stem)}(-[0-9]+)?{re.escape(out.suffix)}.checkpoint")
+    for place in sorted(out.parent.iterdir()):
+        if numbered.fullmatch(place.name):
+            raise InputError(
+                f"{place}: is of an evolution with another --replicates or --seed; resume it with "
+                "the same, or start anew without --resume"
+            )
 
 
 def chosen_device(device: str, outs: Sequence[Path]) -> str:

@@ -72,7 +72,7 @@ class Log:
         return Log(*(getattr(self, column.name)[kept] for column in fields(self)))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class BehaviourMap:
     """Filled cells of a space of behaviours, a row each: behaviour, performance, controller.
 
@@ -163,6 +163,11 @@ class BehaviourMap:
                 "the rows are not in the order of their cells; "
                 "sort them, the first dimension slowest"
             )
+
+    def __repr__(self) -> str:
+        cells = f"{self.filled_cells} cell{'s' * (self.filled_cells != 1)}"
+        best = f"best {self.best:.2f}, mean {self.mean:.2f} items per robot"
+        return f"<BehaviourMap: {self.descriptor_name}, {cells}, {best}>"
 
     @property
     def coordinates(self) -> np.ndarray:
