@@ -592,7 +592,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_map_shows_itself_in_a_line() -> None:
-    shown = "<BehaviourMap: hbd, 508 cells, best 5.23, mean 1.82 items per robot>"
+    shown = "<BehaviourMap hbd, filled_cells=508, best=5.23, mean=1.82>"
     assert repr(BehaviourMap.load("paper-1")) == shown
 
 

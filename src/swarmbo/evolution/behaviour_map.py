@@ -165,9 +165,8 @@ class BehaviourMap:
             )
 
     def __repr__(self) -> str:
-        cells = f"{self.filled_cells} cell{'s' * (self.filled_cells != 1)}"
-        best = f"best {self.best:.2f}, mean {self.mean:.2f} items per robot"
-        return f"<BehaviourMap: {self.descriptor_name}, {cells}, {best}>"
+        numbers = f"filled_cells={self.filled_cells}, best={self.best:.2f}, mean={self.mean:.2f}"
+        return f"<BehaviourMap {self.descriptor_name}, {numbers}>"
 
     @property
     def coordinates(self) -> np.ndarray:
