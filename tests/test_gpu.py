@@ -219,6 +219,13 @@ def test_teams_that_name_no_genome_are_refused() -> None:
         gpu.Job(scenario, genomes, np.zeros((1, 5), int))
 
 
+def test_more_robots_than_a_launch_can_number_are_refused() -> None:
+    scenario = Scenario.draw(seed=1, arena=FORAGING_2X, robots=32, trials=1024)
+    genomes = Genomes.from_controllers(CONTROLLERS[:1])
+    with pytest.raises(InputError, match=r"33,587,200 robots.* 33,554,432 at the most"):
+        gpu.launch([gpu.Job(scenario, genomes, np.zeros((1025, 32), int))])
+
+
 @pytest.mark.skipif(gpu.available(), reason="there is a GPU")
 def test_without_a_gpu_the_reason_says_how_to_get_one() -> None:
     assert "swarmbo[gpu]" in gpu.why_not()

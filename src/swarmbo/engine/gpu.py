@@ -27,6 +27,7 @@ FULL = 8  # warps of a multiprocessor that keep it busy
 RESIDENT = 32  # warps that look after contacts, per multiprocessor; one for two trials is enough
 SPREAD = 8  # warps per multiprocessor take crowds of a size one by one, as long as that is enough
 ROUND = 32  # connections to which the room per genome is rounded up
+MOST = 2**25  # robots in all trials of a launch: values of 128 neurons each have 32-bit numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +136,7 @@ class Pending:
         for part in self._parts:
             part.desk.stream.synchronize()
             robots = part.jobs[0].scenario.robots
-            everything = part.poses.copy_to_host().reshape(-1, robots, 3)
+            everything = part.poses.copy_to_host().T.reshape(-1, robots, 3)
             for number, job, rows in zip(part.numbers, part.jobs, _rows(part.jobs), strict=True):
                 shape = (-1, job.scenario.trials, robots, 3)
                 poses[number] = everything[rows].reshape(shape)
@@ -197,6 +198,12 @@ def launch(jobs: Sequence[Job], *, features: bool = False, packing: int | None =
     built. `packing` is the number of trials in a warp, by default as few as fill
     the GPU.
     """
+    robots = sum(_teams(job).size * job.scenario.trials for job in jobs)
+    if robots > MOST:
+        raise InputError(
+            f"{robots:,} robots, those of all teams and trials, are more than the GPU takes at a "
+            f"time; give {MOST:,} at the most"
+        )
     reason = why_not()
     if reason:
         raise InputError(reason)
@@ -214,16 +221,11 @@ def launch(jobs: Sequence[Job], *, features: bool = False, packing: int | None =
     return Pending(parts, len(jobs))
 
 
-def _packing(robots: int, trials: int, total: int) -> int:
-    """How many of `total` trials a warp gets: as few as fill the GPU.
-
-    Trials of one team, if possible: they think alike.
-    """
+def _packing(robots: int, total: int) -> int:
+    """How many of `total` trials a warp gets: as few as fill the GPU."""
     from swarmbo.engine.gpu_warp import LANES
 
-    most = LANES // robots
-    fits = [count for count in range(most, most // 2, -1) if trials % count == 0]
-    return min(fits[0] if fits else most, -(-total // (FULL * _multiprocessors())))
+    return min(LANES // robots, -(-total // (FULL * _multiprocessors())))
 
 
 def _multiprocessors() -> int:
@@ -295,7 +297,7 @@ def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | 
         gpu_ends.clear[total, LANES, stream](visits)
     items, _ = desk.device("items", (total, robots), np.int32)
     distances, _ = desk.device("distances", (total, robots), np.float64)
-    poses, _ = desk.device("poses", (total * robots, 3), np.float64)
+    poses, _ = desk.device("poses", (3, total * robots), np.float64)
     uniformity, _ = desk.device("uniformity", (total,), np.float64)
     visited, _ = desk.device("visited", (total,), np.int32)
     distance, _ = desk.device("distance", (total,), np.float64)
@@ -303,10 +305,10 @@ def _launch(numbers: list[int], jobs: list[Job], features: bool, packing: int | 
     if features:
         out = (*out, desk.device("features", (total, 2 * len(FEATURES)), np.float64)[0])
     state = _state(desk, total, robots)
-    hidden_of, _ = desk.device("hidden_of", (2, hidden, total * robots), np.float32)
+    hidden_of, _ = desk.device("hidden_of", (hidden * 2 * total * robots,), np.float32)
 
     if packing is None:
-        packing = _packing(robots, trials, total)
+        packing = _packing(robots, total)
     packing = min(packing, LANES // robots)
     warps = 1 if SIMULATED else WARPS
     while warps > 1 and warps * shared_bytes(robots, features) > SHARED:
@@ -378,11 +380,12 @@ def _send_genomes(desk: Desk, jobs: list[Job]) -> tuple[tuple[Any, ...], int, di
             place = end
         sent.append(desk.upload(name, array))
     brain = (
+        neurons,
         desk.device("neurons_of", (count,), np.int32)[0],
-        desk.device("starts", (count, neurons + 1), np.int32)[0],
-        desk.device("sorted_bias", (count, neurons), np.float64)[0],
-        desk.device("sources", (count, longest), np.uint8)[0],
-        desk.device("weights", (count, longest), np.float64)[0],
+        desk.device("starts", (count * (neurons // 2 + 1),), np.uint32)[0],
+        desk.device("sorted_bias", (count * neurons,), np.float64)[0],
+        desk.device("sources", (count * longest + 1,), np.uint16)[0],
+        desk.device("weights", (count * longest * 2,), np.float64)[0],
     )
     gpu_ends.pack[-(-count // 64), 64, desk.stream](tuple(sent), brain)
     first = np.cumsum([0] + [len(batch.hidden) for batch in batches])

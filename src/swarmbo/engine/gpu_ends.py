@@ -4,6 +4,7 @@ import numpy as np
 from numba import float64, int32
 
 from swarmbo.engine.gpu_life import INPUTS as ROWS
+from swarmbo.engine.gpu_life import SECOND
 from swarmbo.engine.gpu_warp import LANES, J, U, cuda, kernel, sync
 from swarmbo.engine.lanes import GAIN, HUGE_WEIGHT
 
@@ -17,10 +18,11 @@ def pack(genomes, brain):
     """Sort the connections of genomes by target, and scale them as `lanes.make_brains` does.
 
     `genomes` = (hidden, count, bias, source, target, weight), `brain` as in
-    `gpu_life`. A thread per genome.
+    `gpu_life`: the connections of neurons 0 and 1 side by side, then those of 2 and 3, and so
+    on; where one of two has fewer, weights of 0 fill up. A thread per genome.
     """
     hidden, count, bias_in, source, target, weight = genomes
-    neurons_of, starts, bias, sources, weights = brain
+    room, neurons_of, starts, bias, sources, weights = brain
     g = U(cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x)
     if g >= U(hidden.size):
         return
@@ -28,6 +30,8 @@ def pack(genomes, brain):
     scales = cuda.local.array(MAX_NEURONS, float64)
     neurons = J(hidden[g]) + J(2)
     neurons_of[g] = neurons
+    first_bias = U(g * U(room))
+    first_start = U(g * U(room // 2 + 1))
     for n in range(U(neurons)):
         places[n] = J(0)
         scales[n] = max(abs(bias_in[g, n]), HUGE_WEIGHT)
@@ -35,15 +39,22 @@ def pack(genomes, brain):
         n = U(U(target[g, k]) - U(INPUTS))
         places[n] += J(1)
         scales[n] = max(scales[n], abs(weight[g, k]))
-    before = J(0)
+    end = J(g * U(weight.shape[1]))
+    starts[first_start] = U(end)
     for n in range(U(neurons)):
-        here = places[n]
-        places[n] = before
-        starts[g, n] = before
-        before += here
         scales[n] = HUGE_WEIGHT / scales[n]
-        bias[g, n] = bias_in[g, n] * scales[n]
-    starts[g, U(neurons)] = before
+        bias[first_bias + n] = bias_in[g, n] * scales[n]
+        if n % U(2) == U(1) or n + U(1) == U(neurons):
+            twin = n - n % U(2)
+            longest = max(places[twin], places[n])
+            places[twin] = end
+            places[n] = end
+            for k in range(U(end), U(end + longest)):
+                sources[k] = U(0)
+                weights[U(2) * k] = D(0)
+                weights[U(2) * k + U(1)] = D(0)
+            end += longest
+            starts[first_start + n // U(2) + U(1)] = U(end)
     for k in range(U(count[g])):
         n = U(U(target[g, k]) - U(INPUTS))
         place = U(places[n])
@@ -51,12 +62,14 @@ def pack(genomes, brain):
         row = U(source[g, k])
         scaled = GAIN * (weight[g, k] * scales[n])
         if row == U(ROWS):  # the input that is always 1
-            bias[g, n] += scaled
+            bias[first_bias + n] += scaled
             scaled = D(0)
             row = U(0)
         # There are no outputs among the sources.
-        sources[g, place] = row if row < U(INPUTS) else row - U(INPUTS + 2 - ROWS)
-        weights[g, place] = scaled
+        row = row if row < U(INPUTS) else row - U(INPUTS + 2 - ROWS)
+        twin = n & U(1)
+        sources[place] |= row << (U(SECOND) * twin)
+        weights[U(2) * place + twin] = scaled
 
 
 @kernel

@@ -32,6 +32,7 @@ from swarmbo.engine.gpu_layout import (
     G_VX,
     G_VY,
     G_WALL,
+    KINDS,
     LIFE_COUNTERS,
     LIFE_ROWS,
     MATE,
@@ -48,10 +49,11 @@ from swarmbo.engine.gpu_layout import (
     Y,
     trial_of,
 )
-from swarmbo.engine.gpu_lists import MARGIN, hand_in, may_touch, sort_pairs
+from swarmbo.engine.gpu_lists import MARGIN, claim, classify, hand_in, may_touch, sort_pairs
 from swarmbo.engine.gpu_senses import (
     SENSORS,
     UNSEEN,
+    broken_input,
     ground_input,
     look_at_robots,
     near_pairs,
@@ -77,9 +79,12 @@ from swarmbo.world.disturbance import HEALTHY, MAD, STUCK
 
 F = np.float32
 D = np.float64
+I = np.uint64  # noqa: E741 - an index to which a constant is added: no addition when it is wide
 INPUTS = 9  # of a network that are not constant
 VALUES = INPUTS + 16  # and those hidden neurons that have a place in shared memory
-MAX_REGISTERS = 80  # of a thread
+AT_ONCE = 4  # hidden neurons that are fetched together; there is room for a multiple of them
+SECOND = 8  # bits of a word of sources before the second one
+MAX_REGISTERS = 64  # of a thread: with more, too few warps are there to hide latency
 DRIFT = _DRIFT
 
 
@@ -89,6 +94,7 @@ class Shared(NamedTuple):
     robots: Any  # LIFE_ROWS
     flags: Any  # FLAG_ROWS
     counters: Any
+    begins: Any  # of the block's entries in the lists
     near: Any  # pairs within each other's sensing reach
     close: Any  # those that may touch in this tick
     windows: Any  # and what of them faces the other: first edge and vertex of A, of B
@@ -110,21 +116,14 @@ def shared_bytes(robots: int, features: bool) -> int:
 
 
 @device
-def connection(sources, weights, genome, k, end):
-    """Weight and source of connection k, or nothing (of input 0) from `end` on."""
-    there = k < end
-    k = k if there else U(0)
-    weight = weights[genome, k]
-    row = U(sources[genome, k])
-    return (weight if there else D(0)), (row if there else U(0))
+def value_of(values, hidden_of, row, own, old, pitch):
+    """The value of an input or, from INPUTS on, of a hidden neuron after the tick before.
 
-
-@device
-def value_of(values, hidden_of, before, row, own, at):
-    """The value of an input or, from INPUTS on, of a hidden neuron after the tick before."""
+    A lane's values begin at `own`, its row INPUTS of `hidden_of` at `old + INPUTS * pitch`.
+    """
     if row < U(VALUES):
-        return values[row * U(LANES) + own]
-    return hidden_of[before, row - U(INPUTS), at]
+        return values[U(row * U(LANES) + own)]
+    return hidden_of[U(row * pitch + old)]
 
 
 # --- the kernel --------------------------------------------------------------------------------
@@ -136,12 +135,14 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
 
     Warp w of all runs the trials w * packing ... of all teams' trials in a row.
     `teams` = (scenario, genome of each robot), `tables` = (pairs, facing,
-    sensors), `scene` = (poses, keys, codes, gains, food) of the scenarios, `brain` =
-    (neurons, starts, bias, sources, weights) of the genomes, `out` = (visits,
+    sensors), `scene` = (discs, poses, keys, codes, gains, food) of the scenarios, `brain` =
+    (room, neurons, starts, bias, sources, weights) of the genomes, see `gpu_ends.pack`: so
+    many biases per genome, in `starts` where the connections of every two neurons begin and
+    the last ones end, two sources in a word, two weights in a row. `out` = (visits,
     items, distance, poses) and, with `features`, the sums of `lanes.FEATURES`
     over the ticks and of their squares: trials x 12. `state`: what robots and pairs
     keep from tick to tick, see `gpu._state`; `hidden_of` the values of the hidden
-    neurons, after even and odd ticks.
+    neurons, a row of all robots after even ticks and one after odd ticks for each.
     """
     robots = world.robots
     slots = LANES // robots
@@ -157,8 +158,8 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
     def run(trials, packing, total, teams, tables, scene, brain, out, state, hidden_of):
         scenario_of, genome_of = teams
         table_of, facing_of, sensors_of = tables
-        start_poses, keys, codes_of, gains, food = scene
-        neurons_of, starts, bias, sources, weights = brain
+        discs, start_poses, keys, codes_of, gains, food = scene
+        neuron_room, neurons_of, starts, bias, sources, weights = brain
         visits, items_out, distance_out, poses = out[:4]
         motion, marks, memory, link_counts, links, windows_of, lists, counts, clock = state
         # Rows of numbers per lane: how far sensors see; inputs and hidden neurons.
@@ -167,12 +168,14 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
         sensors = cuda.shared.array((SENSORS, 4), float32)
         if features:
             parts = cuda.shared.array((COUNT, places), float64)
-        warp = U(cuda.threadIdx.x // U(LANES))
-        t = U(cuda.threadIdx.x % U(LANES))
+        p = U(cuda.threadIdx.x)  # the robot's place in the block
+        warp = U(p // U(LANES))
+        t = U(p % U(LANES))
         shared = Shared(
             cuda.shared.array((LIFE_ROWS, places), float32),
             cuda.shared.array((FLAG_ROWS, places), int32),
             cuda.shared.array((LIFE_COUNTERS, warps), int32),
+            cuda.shared.array(KINDS, int32),
             cuda.shared.array(pair_places, uint32),
             cuda.shared.array(pair_places, uint32),
             cuda.shared.array(pair_places, uint32),
@@ -186,23 +189,26 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
         rows = shared.robots
         flags = shared.flags
         counters = shared.counters
-        p = U(cuda.threadIdx.x)  # the robot's place in the block
         seen = U(warp * U(SENSORS) * row_size + t)  # its first place in `readings`
         own = U(warp * U(VALUES) * row_size + t)  # and in `values`
         slot = U(t // U(robots))
         robot = U(t - slot * U(robots))
-        first_trial = (J(cuda.blockIdx.x) * J(warps) + J(warp)) * J(packing)
+        first_trial = J((J(cuda.blockIdx.x) * J(warps) + J(warp)) * J(packing))
         index = U(first_trial + J(slot))
-        here = max(min(J(packing), J(total) - first_trial), J(0))
+        here = J(max(min(J(packing), J(J(total) - first_trial)), J(0)))
         alive = J(slot) < here
         all_pairs = J(here * J(per_trial))
         team = U(index // U(trials)) if alive else U(0)
         trial = U(index - team * U(trials)) if alive else U(0)
-        at = index * U(robots) + robot if alive else U(0)
+        at = U(index * U(robots) + robot) if alive else U(0)
         scenario = U(scenario_of[team])
         tick = clock[0]
         before = U(tick & J(1))
-        after = U(1) - before
+        after = U(U(1) - before)
+        everyone = U(U(total) * U(robots))
+        pitch = U(U(2) * everyone)
+        old = U(before * everyone + at - U(INPUTS) * pitch)
+        new = U(after * everyone + at - U(2) * pitch)
         if p == U(0) and cuda.blockIdx.x == 0:
             clock[1] = tick + J(1)
         i = p
@@ -212,8 +218,10 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
                 sensors[U(i // U(4)), U(i % U(4))] = sensors_of[i]
             shared.facing[i] = facing
             i = U(i + U(cuda.blockDim.x))
-        for k in range(U(SENSORS)):
-            readings[U(U(k) * row_size + seen)] = UNSEEN
+        k = U(0)
+        while k < U(SENSORS):
+            readings[U(k * row_size + seen)] = UNSEEN
+            k = U(k + U(1))
         if t < U(LIFE_COUNTERS):
             counters[t, warp] = J(0)
         flags[PARTNERS, p] = J(0)
@@ -244,16 +252,28 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
             heading = start_poses[scenario, trial, robot, 2]
             items_out[index, robot] = J(0)
             distance_out[index, robot] = D(0)
-            for n in range(U(2), neurons):
-                hidden_of[after, U(n) - U(2), at] = F(0)
+            n = U(2)
+            while n < neurons:
+                hidden_of[U(n * pitch + new)] = F(0)
+                n = U(n + U(1))
             k = robot
             while k < U(per_trial):
                 memory[U(PUSH_X), index * U(per_trial) + k] = UNTOUCHED
-                k += U(robots)
+                k = U(k + U(robots))
         elif alive:
-            for n in range(U(2), min(neurons, U(VALUES - INPUTS + 2))):
-                place = U(U(INPUTS - 2) + U(n)) * row_size + own
-                values[place] = hidden_of[before, U(n) - U(2), at]
+            row = U(INPUTS)
+            end = U(min(U(neurons + U(INPUTS - 2)), U(VALUES)))
+            while row < end:
+                first = hidden_of[U(row * pitch + old)]
+                second = hidden_of[U(U(row + U(1)) * pitch + old)]
+                third = hidden_of[U(U(row + U(2)) * pitch + old)]
+                fourth = hidden_of[U(U(row + U(3)) * pitch + old)]
+                place = U(row * row_size + own)
+                values[place] = first
+                values[U(place + row_size)] = second
+                values[U(place + U(2) * row_size)] = third
+                values[U(place + U(3) * row_size)] = fourth
+                row = U(row + U(AT_ONCE))
             moved_x = motion[U(G_MOVED_X), at]
             moved_y = motion[U(G_MOVED_Y), at]
             vx = motion[U(G_VX), at]
@@ -261,15 +281,15 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
             old_turn = motion[U(G_TURN), at]
             turned = world.dt * motion[U(G_OLD_TURN), at] + (tick_length - world.dt) * old_turn
             mark = marks[at]
-            x = poses[at, U(0)] + D(moved_x)
-            y = poses[at, U(1)] + D(moved_y)
-            heading = poses[at, U(2)] + D(turned)
+            x = poses[U(0), at] + D(moved_x)
+            y = poses[U(1), at] + D(moved_y)
+            heading = poses[U(2), at] + D(turned)
             heading = heading - 2 * math.pi if heading > math.pi else heading
             heading = heading + 2 * math.pi if heading <= -math.pi else heading
         if alive:
-            poses[at, U(0)] = x
-            poses[at, U(1)] = y
-            poses[at, U(2)] = heading
+            poses[U(0), at] = x
+            poses[U(1), at] = y
+            poses[U(2), at] = heading
         here_x = F(x)
         here_y = F(y)
         c, s = on.cos_sin(heading)
@@ -277,9 +297,9 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
         rows[Y, p] = here_y
         rows[COS, p] = c
         rows[SIN, p] = s
-        meet()
-        near_pairs(world, shared, table_of, all_pairs, t)
         sync()
+        near_pairs(world, shared, table_of, all_pairs, t)
+        meet()  # sensors and facing are there
 
         left = F(0)
         right = F(0)
@@ -295,8 +315,8 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
             word = on.tick_word(key0, key1, U(tick - J(1)))
             pose = (here_x, here_y, c, s)
             sync()
-            for number in range(U(SENSORS)):
-                k = U(number)
+            k = U(0)
+            while k < U(SENSORS):
                 distance = readings[U(k * row_size + seen)]
                 sensor = (
                     sensors[k, U(0)],
@@ -305,9 +325,16 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
                     sensors[k, U(3)],
                 )
                 values[U(k * row_size + own)] = proximity_input(
-                    world, sensor, k, pose, distance, word, proximity_fault
+                    world, sensor, k, pose, distance, word
                 )
-            on_a, on_b, on_food = over_food(world, food, scenario, pose)
+                k = U(k + U(1))
+            if proximity_fault != J(0):
+                k = U(0)
+                while k < U(world.front_sensors):
+                    place = U(k * row_size + own)
+                    values[place] = broken_input(values[place], k, word, proximity_fault)
+                    k = U(k + U(1))
+            on_a, on_b, on_food = over_food(world, food, U(discs), scenario, pose)
             values[U(U(7) * row_size + own)] = ground_input(
                 world, world.ground_points[0], 0, pose, on_a, word, ground_fault
             )
@@ -316,36 +343,41 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
             )
 
             # Think: all neurons read the old values of the others. Two at a time: the numbers of
-            # one are on their way while the other is computed.
-            k = U(0)
+            # one are on their way while the other is computed. The sources of the next connection
+            # are read ahead, those behind the last one for nothing.
             n = U(0)
+            start = U(genome * U(neuron_room // 2 + 1))
+            place = U(genome * U(neuron_room))
+            k = starts[start]
+            both = U(sources[k])
             while n < neurons:
-                begin = U(starts[genome, n + U(1)])
-                end = U(starts[genome, n + U(2)]) if n + U(1) < neurons else begin
-                first_input = bias[genome, n]
-                second_input = bias[genome, n + U(1)]
-                i = k
-                j = begin
-                while i < begin or j < end:
-                    weight, row = connection(sources, weights, genome, i, begin)
-                    other_weight, other_row = connection(sources, weights, genome, j, end)
-                    value = D(value_of(values, hidden_of, before, row, own, at))
-                    other = D(value_of(values, hidden_of, before, other_row, own, at))
+                start = U(start + U(1))
+                end = starts[start]
+                first_input = bias[place]
+                second_input = bias[U(place + U(1))]
+                while k < end:
+                    row = U(both & U(2**SECOND - 1))
+                    other_row = U(both >> U(SECOND))
+                    twins = I(k) * I(2)
+                    weight = weights[twins]
+                    other_weight = weights[twins + I(1)]
+                    k = U(k + U(1))
+                    both = U(sources[k])
+                    value = D(value_of(values, hidden_of, row, own, old, pitch))
+                    other = D(value_of(values, hidden_of, other_row, own, old, pitch))
                     first_input += weight * value
                     second_input += other_weight * other
-                    i += U(1)
-                    j += U(1)
-                k = end
                 first_value = F(on.tanh64(first_input))
                 second_value = F(on.tanh64(second_input))
                 if n == U(0):
                     left = world.max_speed * first_value
                     right = world.max_speed * second_value
                 else:
-                    hidden_of[after, n - U(2), at] = first_value
-                    if n + U(1) < neurons:
-                        hidden_of[after, n - U(1), at] = second_value
-                n += U(2)
+                    hidden_of[U(n * pitch + new)] = first_value
+                    if U(n + U(1)) < neurons:
+                        hidden_of[U(U(n + U(1)) * pitch + new)] = second_value
+                n = U(n + U(2))
+                place = U(place + U(2))
             software = J(codes_of[scenario, robot, 2]) if alive else J(STUCK)
             if software != J(HEALTHY):
                 speed = F(0)
@@ -369,7 +401,7 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
                 cx, cy = world.centre
                 dx = here_x - cx
                 dy = here_y - cy
-                distance_out[index, robot] += D(math.sqrt(dx * dx + dy * dy))
+                add_to(distance_out, (index, robot), D(math.sqrt(dx * dx + dy * dy)))
                 column = min(max(J(x * world.per_square), J(0)), J(world.squares_x - 1))
                 row_ = min(max(J(y * world.per_square), J(0)), J(world.squares_y - 1))
                 add_to(visits, (index, U(column * J(world.squares_y) + row_)), J(1))
@@ -400,6 +432,12 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
         at_wall = at_x or at_y
         flags[WALL, p] = J(at_wall)
         sync()
+        if alive and partners > J(0) and flags[MATE, p] == J(0):
+            set_bits(shared.members, trial_of(world, p), U(1) << robot)
+        sync()
+        leads = alive and robot == U(0)
+        entries = classify(world, shared, leads, p, at, at_wall)
+        begin = claim(shared, warps, counts[after], p)
         if alive:
             motion[U(G_TURN), at] = turn
             motion[U(G_OLD_TURN), at] = old_turn
@@ -412,8 +450,6 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
                 motion[U(G_WALL) + U(3), at] = F(0)
             mark &= J(CARRIES | BACKWARDS)
             mark |= (J(AT_X) if at_x else J(0)) | (J(AT_Y) if at_y else J(0))
-            if partners > J(0) and flags[MATE, p] == J(0):
-                set_bits(shared.members, trial_of(world, p), U(1) << robot)
             marks[at] = mark
             if at_wall or partners > J(0):
                 motion[U(G_COS), at] = c
@@ -427,10 +463,8 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
                 motion[U(G_MOVED_Y), at] = path_y
                 motion[U(G_VX), at] = ux
                 motion[U(G_VY), at] = uy
-        sync()
-        leads = alive and robot == U(0)
-        if leads:
-            link_counts[index] = shared.links[trial_of(world, p)]
-        hand_in(world, shared, leads, index, p, at, at_wall, counts[after], lists, t)
+            if leads:
+                link_counts[index] = shared.links[trial_of(world, p)]
+        hand_in(shared, entries, begin, index, at, lists, p)
 
     return kernel(run, fastmath=True, max_registers=MAX_REGISTERS)

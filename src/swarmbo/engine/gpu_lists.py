@@ -31,7 +31,7 @@ from swarmbo.engine.gpu_layout import (
     robots_of,
     trial_of,
 )
-from swarmbo.engine.gpu_warp import J, U, add_to, bits_set, device, inverse_root, on, sync
+from swarmbo.engine.gpu_warp import J, U, add_to, bits_set, device, inverse_root, meet, on
 
 F = np.float32
 MARGIN = _MARGIN
@@ -112,8 +112,12 @@ def sort_pairs(world, shared, first_trial, links, windows_of, lane):
 
 
 @device
-def hand_in(world, shared, leads, trial, p, at, at_wall, counts, lists, lane):
-    """List what the lane is responsible for: a lone pair, a single robot, its trial's crowd."""
+def classify(world, shared, leads, p, at, at_wall):
+    """What the lane is responsible for: a lone pair, a single robot; its trial's crowd.
+
+    Returns (kind or -1, the other robot, details, place among the warp's entries of that kind)
+    and (kind or -1, members, place) of the crowd. Counts them in LISTED.
+    """
     flags = shared.flags
     per_trial = U(world.robots * (world.robots - 1) // 2)
     kind = J(-1)
@@ -131,29 +135,53 @@ def hand_in(world, shared, leads, trial, p, at, at_wall, counts, lists, lane):
     elif at_wall and flags[PARTNERS, p] == J(0):
         kind = J(SINGLES)
     members = shared.members[trial_of(world, p)]
-    leads = leads and members != U(0)
     size = bits_set(members)
-    crowds = U(CROWDS_OF_4) if size == U(4) else U(CROWDS)
-    crowds = U(CROWDS_OF_3) if size == U(3) else crowds
+    crowds = J(CROWDS_OF_4) if size == U(4) else J(CROWDS)
+    crowds = J(CROWDS_OF_3) if size == U(3) else crowds
+    crowds = crowds if leads and members != U(0) else J(-1)
     place = J(0)
     crowd = J(0)
     if kind >= J(0):
         place = add_to(shared.counters, (U(LISTED) + U(kind), shared.warp), J(1))
-    if leads:
-        crowd = add_to(shared.counters, (U(LISTED) + crowds, shared.warp), J(1))
-    sync()
-    if lane < U(KINDS):
-        mine = shared.counters[U(LISTED) + lane, shared.warp]
+    if crowds >= J(0):
+        crowd = add_to(shared.counters, (U(LISTED) + U(crowds), shared.warp), J(1))
+    return (kind, U(second), U(detail), place), (crowds, members, crowd)
+
+
+@device
+def claim(shared, warps, counts, p):
+    """Make room in lists of these lengths for the block's entries.
+
+    Thread k returns where those of kind k begin. All blocks count in the same few
+    places, which takes long; `hand_in` waits for it.
+    """
+    meet()
+    begin = J(0)
+    if p < U(KINDS):
+        mine = J(0)
+        for warp in range(warps):
+            here = shared.counters[U(LISTED) + p, warp]
+            shared.counters[U(LISTED) + p, warp] = mine
+            mine = J(mine + here)
         if mine > J(0):
-            shared.counters[U(LISTED) + lane, shared.warp] = add_to(counts, lane, mine)
-    sync()
+            begin = add_to(counts, p, mine)
+    return begin
+
+
+@device
+def hand_in(shared, entries, begin, trial, at, lists, p):
+    """Write the lane's entries of the lists, as `classify` and `claim` returned them."""
+    (kind, second, detail, place), (crowds, members, crowd) = entries
+    if p < U(KINDS):
+        shared.begins[p] = begin
+    meet()
     if kind >= J(0):
-        place += shared.counters[U(LISTED) + U(kind), shared.warp]
+        place += shared.begins[U(kind)] + shared.counters[U(LISTED) + U(kind), shared.warp]
         lists[U(kind), U(FIRST), U(place)] = at
         if kind != J(SINGLES):
             lists[U(kind), U(SECOND), U(place)] = second
             lists[U(kind), U(DETAIL), U(place)] = detail
-    if leads:
-        crowd += shared.counters[U(LISTED) + crowds, shared.warp]
-        lists[crowds, U(FIRST), U(crowd)] = trial
-        lists[crowds, U(SECOND), U(crowd)] = members
+    if crowds >= J(0):
+        crowd += shared.begins[U(crowds)] + shared.counters[U(LISTED) + U(crowds), shared.warp]
+        lists[U(crowds), U(FIRST), U(crowd)] = trial
+        lists[U(crowds), U(SECOND), U(crowd)] = members

@@ -114,10 +114,11 @@ def _make_table(scenarios: tuple[Scenario, ...]) -> Table:
         ),
         body=upload(scenes[0].body.ravel(), np.float32),
         scene=(
+            discs,
             upload(np.stack([scene.poses for scene in scenes]), np.float64),
             upload(np.stack([scene.keys for scene in scenes]), np.uint32),
             upload(np.stack([scene.codes for scene in scenes]), np.int32),
             upload(np.stack([scene.gains for scene in scenes]), np.float32),
-            upload(food, np.float32),
+            upload(food.ravel(), np.float32),
         ),
     )

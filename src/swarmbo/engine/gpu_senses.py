@@ -7,6 +7,7 @@ from swarmbo.engine.gpu_layout import COS, NEAR, SIN, X, Y, pair_entry, robots_o
 from swarmbo.engine.gpu_warp import LANES, J, U, add_to, device, lower_to, on
 
 F = np.float32
+I = np.uint64  # noqa: E741 - an index to which a constant is added: no addition when it is wide
 MIN, MAX, RANDOM = J(_MIN), J(_MAX), J(_RANDOM)
 SENSORS = 7
 UNSEEN = J(2**31 - 1)
@@ -23,7 +24,7 @@ def near_pairs(world, shared, table, pairs, t):
     while q < U(pairs):
         slot = U(q // U(per_trial))
         begin = shared.warp * U(LANES) + slot * U(world.robots)
-        code = table[q - slot * U(per_trial)]
+        code = table[U(q - slot * U(per_trial))]
         a = begin + (code & U(31))
         b = begin + ((code >> U(5)) & U(31))
         dx = robots[X, b] - robots[X, a]
@@ -95,7 +96,7 @@ def look_at_robots(world, shared, sensors, readings, count, t, first):
 
 
 @device
-def proximity_input(world, sensor, k, pose, seen, word, fault):
+def proximity_input(world, sensor, k, pose, seen, word):
     """The network's input of one proximity sensor at the robot's pose."""
     sx, sy, sc, ss = sensor
     x, y, c, s = pose
@@ -112,23 +113,27 @@ def proximity_input(world, sensor, k, pose, seen, word, fault):
         distance = on.least(distance, F(seen) * F(1 / PER_METRE))
     value = on.proximity_value(distance, reach, linear, quadratic)
     value += noise * (F(2) * on.uniform(word, on.PROXIMITY_NOISE + k) - F(1))
-    result = F(1) - F(2) * on.clamp(value, F(0), F(1))
-    if k < world.front_sensors and fault != J(0):
-        if fault == MIN:
-            result = F(1)
-        elif fault == MAX:
-            result = F(-1)
-        elif fault == RANDOM:
-            result = F(1) - F(2) * on.uniform(word, on.PROXIMITY_FAULT + k)
-    return result
+    return F(1) - F(2) * on.clamp(value, F(0), F(1))
 
 
 @device
-def over_food(world, food, scenario, pose):
+def broken_input(value, k, word, fault):
+    """The network's input of one proximity sensor with a fault, `value` without it."""
+    if fault == MIN:
+        value = F(1)
+    elif fault == MAX:
+        value = F(-1)
+    elif fault == RANDOM:
+        value = F(1) - F(2) * on.uniform(word, on.PROXIMITY_FAULT + k)
+    return value
+
+
+@device
+def over_food(world, food, discs, scenario, pose):
     """Whether the first ground sensor, the second one, and the robot's centre are over food.
 
     `food` = scenarios x discs x (x, y, radius^2, radius^2 of the disc in which the
-    centre is if any of the three is over the food).
+    centre is if any of the three is over the food), in a row.
     """
     x, y, c, s = pose
     ax, ay = world.ground_points[0]
@@ -136,12 +141,15 @@ def over_food(world, food, scenario, pose):
     on_a = False
     on_b = False
     on_food = False
-    for k in range(U(food.shape[1])):
-        fx = x - food[scenario, k, 0]
-        fy = y - food[scenario, k, 1]
+    disc = U(scenario * discs)
+    end = U(disc + discs)
+    while disc < end:
+        k = I(disc) * I(4)
+        fx = x - food[k]
+        fy = y - food[k + I(1)]
         distance2 = fx * fx + fy * fy
-        if distance2 < food[scenario, k, 3]:
-            r2 = food[scenario, k, 2]
+        if distance2 < food[k + I(3)]:
+            r2 = food[k + I(2)]
             px = fx + c * ax - s * ay
             py = fy + s * ax + c * ay
             on_a |= px * px + py * py < r2
@@ -149,6 +157,7 @@ def over_food(world, food, scenario, pose):
             py = fy + s * bx + c * by
             on_b |= px * px + py * py < r2
             on_food |= distance2 < r2
+        disc = U(disc + U(1))
     return on_a, on_b, on_food
 
 

@@ -301,7 +301,7 @@ def touch(world: Constants) -> Any:
                     if lane == U(0):
                         shared.counters[U(CONTACTS)] = shared.counters[U(LINKS)]
                     sync()
-                    pose = (F(poses[at, U(0)]), F(poses[at, U(1)]))
+                    pose = (F(poses[U(0), at]), F(poses[U(1), at]))
                     run_crowds(world, shared, motion, at, marks[at], pose, here, lane)
                     keep_links(world, shared, memory, lane)
                 else:
@@ -318,7 +318,7 @@ def touch(world: Constants) -> Any:
                         push = (memory[U(PUSH_X), pair], memory[U(PUSH_Y), pair])
                         if place == U(1):
                             at = lists[U(kind), U(SECOND), U(entry)]
-                    pose = (F(poses[at, U(0)]), F(poses[at, U(1)]))
+                    pose = (F(poses[U(0), at]), F(poses[U(1), at]))
                     push = _run_apart(
                         world,
                         shared,

@@ -24,11 +24,11 @@ from swarmbo.evolution.map_elites import Evolution
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-TEAMS = 8000  # under way at a time, at the most: more take as much longer
+TEAMS = 16000  # under way at a time, at the most: more take as much longer
 FLIGHTS = 3  # launches under way; the host works for one while the others run
 THREADS = 4  # of the host; SDBC takes long to find the cells of results
 PERIOD = 16  # launches after which it is asked whether to look farther ahead
-IDLE = 2000  # teams that a GPU could run in the time for which it waits on latency
+IDLE = 2500  # teams that a GPU could run in the time for which it waits on latency
 MARGIN = 1.05  # by how much another pace must be the better one
 
 NOBODY = np.uint64(0)  # as the identity of an empty cell's elite, or of a parent
