@@ -191,6 +191,28 @@ def test_gpu_gets_the_same_teams_in_pieces() -> None:
 
 
 @pytest.mark.usefixtures("pretended_gpu")
+def test_teams_of_many_robots_and_trials_reach_the_gpu_in_smaller_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    robots = SCENARIO.robots * SCENARIO.trials
+    monkeypatch.setattr(gpu, "MOST", 3 * robots - 1)
+    genomes = Genomes.from_controllers(RECORDED[:5])
+    done: list[int] = []
+    found = rollout(genomes, SCENARIO, device="gpu", progress=done.append)
+    assert done == [2, 4, 5]
+    assert_equal(found, rollout(genomes, SCENARIO))
+    batches, alone = many()
+    for most, expected in ((robots, [1, 2, 3, 4, 5, 6]), (3 * robots, [3, 4, 6])):
+        monkeypatch.setattr(gpu, "MOST", most)
+        done.clear()
+        for one, two in zip(
+            rollouts(batches, device="gpu", progress=done.append), alone, strict=True
+        ):
+            assert_equal(one, two)
+        assert done == expected, most
+
+
+@pytest.mark.usefixtures("pretended_gpu")
 def test_gpu_gets_many_scenarios_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     batches, alone = many()
     for launch, expected in ((4, [4, 6]), (2, [2, 4, 6]), (100, [6])):

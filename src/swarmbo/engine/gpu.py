@@ -27,7 +27,7 @@ FULL = 8  # warps of a multiprocessor that keep it busy
 RESIDENT = 32  # warps that look after contacts, per multiprocessor; one for two trials is enough
 SPREAD = 8  # warps per multiprocessor take crowds of a size one by one, as long as that is enough
 ROUND = 32  # connections to which the room per genome is rounded up
-MOST = 2**25  # robots in all trials of a launch: values of 128 neurons each have 32-bit numbers
+MOST = 2**25  # robots in all trials of a launch: 64 hidden neurons each, twice, have 32-bit numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,13 +350,14 @@ def _send_genomes(desk: Desk, jobs: list[Job]) -> tuple[tuple[Any, ...], int, di
     the number of the first genome of each batch, by the batch's id.
     """
     from swarmbo.engine import gpu_ends
+    from swarmbo.engine.gpu_life import HIDDEN_ROUND
 
     batches = list({id(job.genomes): job.genomes for job in jobs}.values())
     count = sum(len(batch.hidden) for batch in batches)
     hidden = max(1, *(int(batch.hidden.max(initial=0)) for batch in batches))
     longest = max(1, *(int(batch.count.max(initial=0)) for batch in batches))
     longest = desk.most("connections", -(-longest // ROUND) * ROUND)
-    neurons = desk.most("neurons", min(2 + -(-hidden // 8) * 8, gpu_ends.MAX_NEURONS))
+    neurons = desk.most("neurons", 2 + -(-hidden // HIDDEN_ROUND) * HIDDEN_ROUND)
     parts = {
         "hidden": ((count,), np.int32),
         "count": ((count,), np.int32),

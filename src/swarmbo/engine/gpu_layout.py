@@ -64,7 +64,8 @@ PARTNERS, WALL, MATE, FLAG_ROWS = range(4)
 NORMAL_X, NORMAL_Y, DEMAND, SLIDE, IMPULSE_N, IMPULSE_T, CONTACT_ROWS = range(7)
 
 # What a warp counts, in `gpu_life`: pairs near each other, those that may touch, its entries of the
-# lists; in `gpu_touch`: pairs and contacts.
+# lists, which `gpu_lists.claim` turns into where they begin among the block's; in `gpu_touch`:
+# pairs and contacts.
 NEAR, CLOSE, LISTED = range(3)
 LIFE_COUNTERS = LISTED + KINDS
 LINKS, CONTACTS, TOUCH_COUNTERS = range(3)

@@ -1,6 +1,6 @@
 """The kernel of a robot's life on the GPU: move, sense, think, drive; a lane per robot.
 
-A warp runs some trials, and needs no other warp. At the end it lists the robots
+A warp runs some trials. At the end the warps of a block together list the robots
 that may touch something in the coming tick; `gpu_touch` takes these through the
 sub-steps. All others move as if they were alone.
 """
@@ -82,14 +82,15 @@ D = np.float64
 I = np.uint64  # noqa: E741 - an index to which a constant is added: no addition when it is wide
 INPUTS = 9  # of a network that are not constant
 VALUES = INPUTS + 16  # and those hidden neurons that have a place in shared memory
-AT_ONCE = 4  # hidden neurons that are fetched together; there is room for a multiple of them
+AT_ONCE = 4  # hidden neurons that are fetched together
+HIDDEN_ROUND = 2 * AT_ONCE  # to which the room for hidden neurons is rounded up
 SECOND = 8  # bits of a word of sources before the second one
 MAX_REGISTERS = 64  # of a thread: with more, too few warps are there to hide latency
 DRIFT = _DRIFT
 
 
 class Shared(NamedTuple):
-    """What the warps of a block keep in shared memory; a warp uses its own part."""
+    """What the warps of a block keep in shared memory; each its own part, until `claim`."""
 
     robots: Any  # LIFE_ROWS
     flags: Any  # FLAG_ROWS

@@ -152,8 +152,9 @@ def classify(world, shared, leads, p, at, at_wall):
 def claim(shared, warps, counts, p):
     """Make room in lists of these lengths for the block's entries.
 
-    Thread k returns where those of kind k begin. All blocks count in the same few
-    places, which takes long; `hand_in` waits for it.
+    Thread k returns where those of kind k begin, and lets LISTED tell for every warp how
+    many of them are before its own. All blocks count in the same few places, which takes
+    long; `hand_in` waits for it.
     """
     meet()
     begin = J(0)

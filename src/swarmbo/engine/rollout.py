@@ -19,7 +19,7 @@ from swarmbo.world.scenario import Scenario
 
 DEVICES = ("auto", "cpu", "gpu")
 LANES = 640  # robots, over all trials, that a thread runs at once; they fill its vectors well
-LAUNCH = 8192  # teams that the GPU takes at once
+LAUNCH = 8192  # teams that the GPU takes at once, if they are not too large
 
 Team = Sequence[Controller]
 
@@ -294,42 +294,57 @@ def _on_gpu(
     else:
         genomes, table = _shared_genomes(teams, scenario.robots)
     parts: list[Rollout] = []
-    for first in range(0, len(teams), LAUNCH):
-        rows = slice(first, first + LAUNCH)
+    most = _at_once(scenario)
+    for first in range(0, len(teams), most):
+        rows = slice(first, first + most)
         if table is None:
-            part = (
-                genomes if len(genomes) <= LAUNCH else genomes.take(np.arange(len(genomes))[rows])
-            )
+            part = genomes if len(genomes) <= most else genomes.take(np.arange(len(genomes))[rows])
             job = gpu.Job(scenario, part)
         else:
             job = gpu.Job(scenario, genomes, table[rows])
         parts += gpu.launch([job], features=features).result()
         if progress is not None:
-            progress(min(first + LAUNCH, len(teams)))
+            progress(min(first + most, len(teams)))
     return _joined(parts)
+
+
+def _at_once(scenario: Scenario) -> int:
+    """How many teams of a scenario the GPU takes at once."""
+    from swarmbo.engine import gpu
+
+    return max(1, min(LAUNCH, gpu.MOST // (scenario.robots * scenario.trials)))
 
 
 def _many_on_gpu(batches: Sequence[Batch], progress: Callable[[int], None] | None) -> list[Rollout]:
     from swarmbo.engine import gpu
 
-    pieces = [
-        (number, batch.teams[first : first + LAUNCH])
-        for number, batch in enumerate(batches)
-        for first in range(0, len(batch.teams), LAUNCH)
-    ]
-    sizes = np.cumsum([0, *(len(teams) for _, teams in pieces)])
     parts: list[list[Rollout]] = [[] for _ in batches]
-    begin = 0
-    while begin < len(pieces):
-        end = int(np.searchsorted(sizes, sizes[begin] + LAUNCH, side="right")) - 1
-        launched = pieces[begin:end]
+    done = 0
+    for launched in _launches(batches):
         jobs = [gpu.Job(*batches[number][:2], teams) for number, teams in launched]
-        for (number, _), result in zip(launched, gpu.launch(jobs).result(), strict=True):
+        for (number, teams), result in zip(launched, gpu.launch(jobs).result(), strict=True):
             parts[number].append(result)
-        begin = end
+            done += len(teams)
         if progress is not None:
-            progress(int(sizes[end]))
+            progress(done)
     return [_joined(part) for part in parts]
+
+
+def _launches(batches: Sequence[Batch]) -> Iterator[list[tuple[int, np.ndarray]]]:
+    """What the GPU takes at once: numbers of batches, and some or all of their teams."""
+    launched: list[tuple[int, np.ndarray]] = []
+    full = 0.0
+    for number, batch in enumerate(batches):
+        most = _at_once(batch.scenario)
+        for first in range(0, len(batch.teams), most):
+            teams = batch.teams[first : first + most]
+            if launched and full + len(teams) / most > 1:
+                yield launched
+                launched, full = [], 0.0
+            launched.append((number, teams))
+            full += len(teams) / most
+    if launched:
+        yield launched
 
 
 def _shared_genomes(teams: Sequence[Team], robots: int) -> tuple[Genomes, np.ndarray]:
