@@ -4,7 +4,7 @@ import numpy as np
 from numba import float64, int32
 
 from swarmbo.engine.gpu_life import INPUTS as ROWS
-from swarmbo.engine.gpu_life import SECOND
+from swarmbo.engine.gpu_life import SOURCE_BITS
 from swarmbo.engine.gpu_warp import LANES, J, U, cuda, kernel, sync
 from swarmbo.engine.lanes import GAIN, HUGE_WEIGHT
 
@@ -68,7 +68,7 @@ def pack(genomes, brain):
         # There are no outputs among the sources.
         row = row if row < U(INPUTS) else row - U(INPUTS + 2 - ROWS)
         twin = n & U(1)
-        sources[place] |= row << (U(SECOND) * twin)
+        sources[place] |= row << (U(SOURCE_BITS) * twin)
         weights[U(2) * place + twin] = scaled
 
 

@@ -84,7 +84,7 @@ INPUTS = 9  # of a network that are not constant
 VALUES = INPUTS + 16  # and those hidden neurons that have a place in shared memory
 AT_ONCE = 4  # hidden neurons that are fetched together
 HIDDEN_ROUND = 2 * AT_ONCE  # to which the room for hidden neurons is rounded up
-SECOND = 8  # bits of a word of sources before the second one
+SOURCE_BITS = 8  # of a word of two sources, for the first one
 MAX_REGISTERS = 64  # of a thread: with more, too few warps are there to hide latency
 DRIFT = _DRIFT
 
@@ -357,8 +357,8 @@ def life(world: Constants, warps: int, features: bool = False) -> Any:
                 first_input = bias[place]
                 second_input = bias[U(place + U(1))]
                 while k < end:
-                    row = U(both & U(2**SECOND - 1))
-                    other_row = U(both >> U(SECOND))
+                    row = U(both & U(2**SOURCE_BITS - 1))
+                    other_row = U(both >> U(SOURCE_BITS))
                     twins = I(k) * I(2)
                     weight = weights[twins]
                     other_weight = weights[twins + I(1)]
