@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from swarmbo import InputError, Scenario, conditions, load_controllers, rollout
+from swarmbo import InputError, Scenario, conditions, load_controllers, load_map, rollout
 from swarmbo.evolution import behaviour_map as module
 from swarmbo.evolution.behaviour_map import BehaviourMap, Log
 from tests.command import Outcome, swarmbo
@@ -131,6 +131,16 @@ def test_bundled_map_is_known_by_name(run: Run, monkeypatch: pytest.MonkeyPatch)
     synthetic_map(9).save(shelf / "paper-9.map")
     monkeypatch.setattr(module, "files", lambda package: shelf)
     assert json.loads(run("show", "paper-9", "--json").stdout)["seed"] == 9
+
+
+def test_every_column_of_levels_has_numbers_below_it() -> None:
+    from swarmbo.view.plots import plot_maps
+
+    levels = plot_maps([load_map("paper-1")]).subfigs[1].axes
+    drawn = [axis for axis in levels if axis.axison]
+    assert len(drawn) == 11  # in six columns
+    numbered = {axis for axis in drawn if axis.xaxis.get_tick_params()["labelbottom"]}
+    assert numbered == set(drawn[5:])
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,8 @@ def _plot_levels(
     for axis, level in zip(axes.flat, levels, strict=False):
         _heat(axis, behaviour_map, (0, 1), sizes, norm, behaviour_map.cells[:, 2] == level)
         axis.set_title(f"{_short(labels[2])} {level / GRID:.2f}", fontsize=7.5)
+    for axis in axes.flat[max(0, len(levels) - columns) : len(levels)]:
+        axis.tick_params(labelbottom=True)  # the lowest of its column
     low = (behaviour_map.cells.min(axis=0) - 1) / GRID
     high = (behaviour_map.cells.max(axis=0) + 1) / GRID
     axes[0, 0].set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
