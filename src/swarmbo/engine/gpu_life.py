@@ -62,6 +62,7 @@ from swarmbo.engine.gpu_senses import (
 )
 from swarmbo.engine.gpu_warp import (
     LANES,
+    I,
     J,
     U,
     add_to,
@@ -79,10 +80,9 @@ from swarmbo.world.disturbance import HEALTHY, MAD, STUCK
 
 F = np.float32
 D = np.float64
-I = np.uint64  # noqa: E741 - an index to which a constant is added: no addition when it is wide
 INPUTS = 9  # of a network that are not constant
-VALUES = INPUTS + 16  # and those hidden neurons that have a place in shared memory
 AT_ONCE = 4  # hidden neurons that are fetched together
+VALUES = INPUTS + 4 * AT_ONCE  # inputs, and those hidden neurons with a place in shared memory
 HIDDEN_ROUND = 2 * AT_ONCE  # to which the room for hidden neurons is rounded up
 SOURCE_BITS = 8  # of a word of two sources, for the first one
 MAX_REGISTERS = 64  # of a thread: with more, too few warps are there to hide latency

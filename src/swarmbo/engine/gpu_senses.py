@@ -4,10 +4,9 @@ import numpy as np
 
 from swarmbo.engine.cpu_senses import _MAX, _MIN, _RANDOM
 from swarmbo.engine.gpu_layout import COS, NEAR, SIN, X, Y, pair_entry, robots_of
-from swarmbo.engine.gpu_warp import LANES, J, U, add_to, device, lower_to, on
+from swarmbo.engine.gpu_warp import LANES, I, J, U, add_to, device, lower_to, on
 
 F = np.float32
-I = np.uint64  # noqa: E741 - an index to which a constant is added: no addition when it is wide
 MIN, MAX, RANDOM = J(_MIN), J(_MAX), J(_RANDOM)
 SENSORS = 7
 UNSEEN = J(2**31 - 1)

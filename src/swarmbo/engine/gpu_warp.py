@@ -28,6 +28,7 @@ SIMULATED = not hasattr(cuda, "syncwarp")
 
 U = np.uint32
 J = np.int32
+I = np.uint64  # noqa: E741 - of indices to which constants are added: free where they are wide
 
 
 def device(function: Any) -> Any:
