@@ -1,12 +1,14 @@
 """The journal of a study."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,8 @@ from swarmbo import InputError
 from swarmbo.study import store
 from swarmbo.study.campaign import run_study
 from swarmbo.study.definition import Definition
+from swarmbo.study.repair import repair_study
+from swarmbo.study.rows import insert
 from swarmbo.study.store import JOURNAL, LOCK, Journal, at_work, load_results
 from tests.studies import CONDITIONS, ENVIRONMENT, EVALUATIONS, RUNS, contents, read_study
 
@@ -31,6 +35,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def definition(tmp_path: Path) -> Definition:
     return read_study(tmp_path)
+
+
+def change(folder: Path, *statements: str) -> None:
+    """Change a journal by SQL, without its digests."""
+    with closing(sqlite3.connect(folder / JOURNAL)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 # --- what is read ------------------------------------------------------------------------------
@@ -143,13 +154,15 @@ def test_other_database_is_refused(tmp_path: Path, definition: Definition) -> No
 
 
 def test_journal_of_another_format_is_refused(folder: Path, tmp_path: Path) -> None:
-    with sqlite3.connect(folder / JOURNAL) as source, sqlite3.connect(tmp_path / JOURNAL) as copy:
-        source.backup(copy)
-        copy.execute("UPDATE study SET value = '\"swarmbo study 9\"' WHERE name = 'format'")
-    source.close()
-    copy.close()
-    with pytest.raises(InputError, match="is of another version of swarmbo"):
+    shutil.copy(folder / JOURNAL, tmp_path)
+    change(tmp_path, "UPDATE study SET value = '\"swarmbo study 9\"' WHERE name = 'format'")
+    with pytest.raises(InputError, match="is of another version of swarmbo, or damaged"):
         load_results(tmp_path)
+    with closing(sqlite3.connect(tmp_path / JOURNAL)) as connection, connection:
+        insert(connection, "study", ("format", '"swarmbo study 9"'), replace=True)
+    for use in (load_results, repair_study):
+        with pytest.raises(InputError, match="another version of swarmbo; this one reads"):
+            use(tmp_path)
 
 
 # --- what is written ---------------------------------------------------------------------------
@@ -173,7 +186,7 @@ def test_run_is_written_once_or_refused(folder: Path, tmp_path: Path) -> None:
         again = store.FinishedRun(key, "smbo", 1, 6, 0.0, None, (), (
             store.FinishedEvaluation(1, -1, 0, 0.0, 0.0),
         ))  # fmt: skip
-        with pytest.raises(sqlite3.IntegrityError):
+        with pytest.raises(InputError, match="has written another result into runs"):
             journal.add_run(again, 0.0)
     assert contents(one) == before
     assert not two.exists()
@@ -235,7 +248,7 @@ def test_full_disk_ends_the_work_and_loses_nothing(
 ) -> None:
     out = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_connected", limited(1))
+        patch.setattr(store, "_connected", limited(6))
         with pytest.raises(OSError, match="full") as error:
             run_study(definition, out, threads=2)
     assert str(error.value.filename).endswith(JOURNAL)
@@ -275,5 +288,5 @@ def test_other_versions_are_refused(
 def test_other_device_is_refused(tmp_path: Path, definition: Definition) -> None:
     with Journal.open(tmp_path / "out") as journal:
         journal.begin(definition, "gpu", {})
-        with pytest.raises(InputError, match="begun with the device gpu, not cpu; use the same"):
+        with pytest.raises(InputError, match="begun with the device 'gpu', not cpu; use the same"):
             journal.begin(definition, "cpu", {})

@@ -20,7 +20,7 @@ def naming(place: object) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise type(error)(f"{place}: {error}") from None
 
 
 def short(value: object) -> str:

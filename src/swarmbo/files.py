@@ -4,17 +4,25 @@ import errno
 import gzip
 import json
 import os
+import shutil
 import sqlite3
 import tempfile
+import threading
 import zlib
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from swarmbo.errors import InputError, short
 
-TEMPORARY = ".swarmbo-"  # how the name of a file or folder begins that is not finished
+try:
+    import fcntl
+except ImportError:  # Windows: what killed processes leave there stays
+    fcntl = None  # type: ignore[assignment]
+
+TEMPORARY, PART = ".swarmbo-", ".part"  # around the name of a file or folder that is not finished
 NAME_MAX = 255  # bytes, of a file's name without its folder, where most systems draw the line
 
 
@@ -117,48 +125,223 @@ def check_folder(folder: str | os.PathLike[str], known: Collection[str], reason:
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+def whole_file(path: str | os.PathLike[str], *, replace: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside `path` that takes its place if the block succeeds.
 
-    OSError, naming `path`, when it cannot be written after all: a full disk.
+    OSError, naming `path`, when it cannot be written after all: a full disk. Without
+    `replace` a file that is at `path` stays; FileExistsError then.
     """
     check_writable(path)
     target = Path(path).resolve()
-    temporary = None
-    try:
-        handle, name = tempfile.mkstemp(prefix=TEMPORARY, suffix=".part", dir=target.parent)
-        os.close(handle)
-        temporary = Path(name)
+    with naming_errors(path), unfinished(target.parent) as temporary:
         yield temporary
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
-        temporary.replace(target)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+        if replace:
+            temporary.replace(target)
+        else:
+            rename_to_new(temporary, target)
 
 
 @contextmanager
-def locked(path: str | os.PathLike[str], busy: str) -> Iterator[None]:
+def whole_folder(folder: str | os.PathLike[str], names: Collection[str]) -> Iterator[Path]:
+    """Yield a temporary folder that takes the place of `folder` if the block succeeds.
+
+    When `folder` is there already, its entries of these names are replaced or removed, and
+    others stay. OSError, naming `folder`, when it cannot be written.
+    """
+    target = Path(folder).resolve()
+    there = target.is_dir()
+    place = target if there else target.parent
+    with naming_errors(folder), unfinished(place, as_folder=True) as temporary:
+        yield temporary
+        if not there:
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o777 & ~umask)
+            temporary.rename(target)
+            return
+        for name in names:
+            old, new = target / name, temporary / name
+            if old.is_dir() and not old.is_symlink():
+                shutil.rmtree(old)
+            elif not new.is_file():
+                old.unlink(missing_ok=True)
+            if new.exists():
+                new.replace(old)
+
+
+@contextmanager
+def naming_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let any OSError of the block name `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+
+
+@contextmanager
+def unfinished(folder: Path, *, as_folder: bool = False) -> Iterator[Path]:
+    """Yield a new file, or folder, with a temporary name in a folder.
+
+    It is removed at the end, unless it was renamed. Those that killed processes have
+    left in the folder are removed first: whoever is at work on one holds a lock on it.
+    """
+    _remove_abandoned(folder)
+    while True:
+        if as_folder:
+            temporary = Path(tempfile.mkdtemp(prefix=TEMPORARY, suffix=PART, dir=folder))
+        else:
+            handle, name = tempfile.mkstemp(prefix=TEMPORARY, suffix=PART, dir=folder)
+            os.close(handle)
+            temporary = Path(name)
+        lock = _lock_on(temporary, wait=True)
+        if identity(temporary) is not None:
+            break
+        _close(lock)  # somebody took it for abandoned before the lock was there
+    try:
+        yield temporary
+    finally:
+        _remove(temporary)
+        _close(lock)
+
+
+def _lock_on(path: Path, *, wait: bool) -> int | None:
+    """An open handle with a lock on a file or folder; None when that is not to be had."""
+    if fcntl is None:
+        return None
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _close(handle: int | None) -> None:
+    if handle is not None:
+        os.close(handle)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what killed processes have left unfinished in a folder."""
+    try:
+        left = list(folder.glob(f"{TEMPORARY}*{PART}"))
+    except OSError:
+        return
+    for path in left:
+        if not path.is_symlink() and (path.is_file() or path.is_dir()):
+            lock = _lock_on(path, wait=False)
+            if lock is not None:
+                _remove(path)
+                os.close(lock)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or folder, if it is there and can be removed."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def rename_to_new(path: Path, target: Path) -> None:
+    """Rename a file; FileExistsError when something has the new name."""
+    try:
+        os.link(path, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        path.rename(target)
+    else:
+        path.unlink()
+
+
+def free_name(path: Path) -> Path:
+    """A name like `path` that nothing has: mine.map, or mine.2.map, mine.3.map, ..."""
+    names = (path.with_name(f"{path.stem}.{number}{path.suffix}") for number in count(2))
+    return next(name for name in chain([path], names) if not os.path.lexists(name))
+
+
+Identity = tuple[int, int]
+
+
+def identity(path: str | os.PathLike[str]) -> Identity | None:
+    """Which file is at `path`, whatever its content; None when there is none."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+class Lock:
+    """A lock that this process holds."""
+
+    def __init__(self, path: Path, mine: Identity) -> None:
+        self._path = path
+        self._mine = mine
+
+    def check(self) -> None:
+        """OSError when the lock's file was deleted: another process may hold a new one."""
+        if identity(self._path) != self._mine:
+            raise OSError(
+                errno.ENOENT,
+                "it was deleted during the work, so that another process could begin the same; "
+                "what was done is kept, and the same command goes on",
+                str(self._path),
+            )
+
+
+_held: set[Identity] = set()  # files of the locks of this process
+_asking = threading.Lock()
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str], busy: str) -> Iterator[Lock]:
     """Keep other processes away while the block runs; InputError `busy` when one has the lock.
 
     The lock is on a file at `path`, made where there is none. It ends with this
     process, however it ends; the file stays.
     """
     with ExitStack() as stack:
-        try:
-            connection = sqlite3.connect(path, timeout=1, isolation_level=None)
-            stack.enter_context(closing(connection))
-            connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code == sqlite3.SQLITE_BUSY:
-                raise InputError(busy) from None
-            reason = "no file can be made there" if code == sqlite3.SQLITE_CANTOPEN else str(error)
-            raise OSError(errno.EIO, reason, str(path)) from None
-        except sqlite3.DatabaseError:
-            raise InputError(f"{path}: is not a lock of swarmbo; delete it") from None
-        yield
+        mine = None
+        while mine is None:  # None: its last owner deleted the file after it was opened here
+            stack.close()
+            with _asking:
+                mine = _lock(path, busy, stack)
+        yield Lock(Path(path).resolve(), mine)
+
+
+def _lock(path: str | os.PathLike[str], busy: str, stack: ExitStack) -> Identity | None:
+    """Lock a file until the stack is closed; None when it is not the one at `path` any more."""
+    if identity(path) in _held:  # to open and close it would end the lock
+        raise InputError(busy)
+    try:
+        file = stack.enter_context(Path(path).open("ab"))  # noqa: SIM115
+        connection = sqlite3.connect(path, timeout=1, isolation_level=None)
+        stack.enter_context(closing(connection))
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_BUSY:
+            raise InputError(busy) from None
+        reason = "no file can be made there" if code == sqlite3.SQLITE_CANTOPEN else str(error)
+        raise OSError(errno.EIO, reason, str(path)) from None
+    except sqlite3.DatabaseError:
+        raise InputError(f"{path}: is not a lock of swarmbo; delete it") from None
+    status = os.fstat(file.fileno())
+    mine = status.st_dev, status.st_ino
+    if identity(path) != mine:
+        return None
+    _held.add(mine)
+    stack.callback(_held.discard, mine)
+    return mine

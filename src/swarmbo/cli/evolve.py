@@ -22,6 +22,7 @@ from swarmbo.world.arena import FORAGING
 if TYPE_CHECKING:
     from swarmbo.evolution.behaviour_map import BehaviourMap
     from swarmbo.evolution.map_elites import Evolution, EvolutionOptions
+    from swarmbo.files import Lock
 
 
 class Preset(NamedTuple):
@@ -156,11 +157,11 @@ def evolve(
         for number in range(replicates)
     ]
     with ExitStack() as stack:
+        locks = [stack.enter_context(reserved(path)) for path in outs]
         for path in outs:
-            stack.enter_context(reserved(path))
             check_place(path, resume=resume)  # again: another process may just have finished it
-        maps, done, seconds = run(plans, outs, threads, resume)
-    report(plans, outs, maps, done, seconds, as_json)
+        places, maps, done, seconds = run(plans, outs, locks, threads, resume)
+    report(plans, places, maps, done, seconds, as_json)
 
 
 def map_paths(out: Path, seed: int, replicates: int) -> list[Path]:
@@ -199,11 +200,15 @@ def chosen_device(device: str, outs: Sequence[Path]) -> str:
 
 
 def run(
-    plans: Sequence["EvolutionOptions"], outs: Sequence[Path], threads: int | None, resume: bool
-) -> tuple[list["BehaviourMap"], int, float]:
+    plans: Sequence["EvolutionOptions"],
+    outs: Sequence[Path],
+    locks: Sequence["Lock"],
+    threads: int | None,
+    resume: bool,
+) -> tuple[list[Path], list["BehaviourMap"], int, float]:
     """Evolve what is not finished yet, and write the maps.
 
-    Returns them, how many evaluations that took, and how many seconds.
+    Returns where they are, the maps, how many evaluations that took, and how many seconds.
     """
     from swarmbo.evolution.behaviour_map import BehaviourMap
     from swarmbo.evolution.checkpoint import SHARE, Keeper, resumed
@@ -216,8 +221,8 @@ def run(
         errors.print("placing the centroids of the map's cells: a few seconds")
     states = [Evolution(p) if e is None else e for p, e in zip(plans, begun, strict=True)]
     keepers = {
-        state: Keeper(state, path, share=SHARE / unfinished)
-        for state, path in zip(states, outs, strict=True)
+        state: Keeper(state, path, lock=lock, share=SHARE / unfinished)
+        for state, path, lock in zip(states, outs, locks, strict=True)
         if isinstance(state, Evolution)
     }
     before = sum(evolution.evaluations for evolution in keepers)
@@ -245,7 +250,18 @@ def run(
         raise
     seconds = perf_counter() - start
     maps = [state.map() if isinstance(state, Evolution) else state for state in states]
-    return maps, sum(evolution.evaluations for evolution in keepers) - before, seconds
+    places = [
+        keepers[state].path if isinstance(state, Evolution) else path
+        for state, path in zip(states, outs, strict=True)
+    ]
+    for path, place in zip(outs, places, strict=True):
+        if place != path:
+            errors.print(
+                f"{escape(str(path))}: a file appeared there while the map was evolved; it stays, "
+                f"and the map is in {escape(str(place))}",
+                soft_wrap=True,
+            )
+    return places, maps, sum(evolution.evaluations for evolution in keepers) - before, seconds
 
 
 @contextmanager

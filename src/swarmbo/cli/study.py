@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column, Table
 
 from swarmbo.cli.report import report
-from swarmbo.cli.terminal import errors, load_kernels, millions
+from swarmbo.cli.terminal import counted, errors, load_kernels, millions
 from swarmbo.errors import InputError, short
 
 if TYPE_CHECKING:
@@ -155,11 +155,11 @@ def status(
     """Say what is done of a study, also while it runs."""
     from swarmbo.study.store import at_work, finished_runs, reading, stored_definition
 
-    with reading(folder) as connection:
-        definition = stored_definition(connection)
-        found = finished_runs(connection)
-        (seconds,) = connection.execute("SELECT total(seconds) FROM sessions").fetchone()
-        (compared,) = connection.execute("SELECT count(*) FROM conditions").fetchone()
+    with reading(folder) as rows:
+        definition = stored_definition(rows)
+        found = finished_runs(rows, definition)
+        seconds = sum(row[2] for row in rows.read("sessions"))
+        compared = sum(1 for _ in rows.read("conditions"))
     working = at_work(folder)
     cells = Cells(definition, list(definition.runs))
     cells.add(found)
@@ -184,6 +184,40 @@ def status(
         + ("a process is at work on it." if working else "nobody is at work on it."),
         soft_wrap=True,
     )
+
+
+@app.command(no_args_is_help=True)
+def repair(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what was kept as one JSON object.")
+    ] = False,
+) -> None:
+    """Keep what is sound of a study whose journal is damaged.
+
+    The sound rows go into a new journal; the damaged one stays beside it. What was
+    lost is done again by swarmbo study run.
+
+    \b
+    For example:
+    swarmbo study repair paper
+    """
+    from swarmbo.study.repair import repair_study
+
+    kept = repair_study(folder)
+    if as_json:
+        state = kept._asdict() | {"damaged": None if kept.damaged is None else str(kept.damaged)}
+        print(json.dumps(state), flush=True)
+        return
+    words = f"{counted(kept.runs, 'run')} and the references of {kept.conditions:,} conditions"
+    if kept.damaged is None:
+        words = f"{words} are sound; there is nothing to repair"
+    else:
+        words = (
+            f"kept {words}; swarmbo study run does the rest again; the damaged journal is "
+            f"{kept.damaged.name}"
+        )
+    Console(highlight=False).print(f"{escape(str(folder))}: {escape(words)}.", soft_wrap=True)
 
 
 app.command(no_args_is_help=True)(report)

@@ -243,10 +243,13 @@ class BehaviourMap:
         with naming(path):
             return cls.from_bytes(map_file.read(path))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the map to a file, whole or not at all. Equal maps give equal files."""
+    def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
+        """Write the map to a file, whole or not at all. Equal maps give equal files.
+
+        Without `replace` a file that is there stays; FileExistsError then.
+        """
         data = self.to_bytes()
-        with whole_file(path) as temporary:
+        with whole_file(path, replace=replace) as temporary:
             temporary.write_bytes(data)
 
     def to_bytes(self) -> bytes:

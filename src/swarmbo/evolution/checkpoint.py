@@ -13,7 +13,7 @@ from time import monotonic
 from swarmbo.errors import InputError, naming
 from swarmbo.evolution.behaviour_map import BehaviourMap
 from swarmbo.evolution.map_elites import Evolution, EvolutionOptions, uninterrupted
-from swarmbo.files import check_name, check_writable, locked
+from swarmbo.files import Lock, check_name, check_writable, free_name, locked
 
 INTERVAL = 5.0  # s between checkpoints, or more:
 SHARE = 0.01  # of the time, at most, goes into checkpoints
@@ -29,16 +29,17 @@ def _lock_path(path: Path) -> Path:
 
 
 @contextmanager
-def reserved(path: Path) -> Iterator[None]:
+def reserved(path: Path) -> Iterator[Lock]:
     """Keep other processes from evolving a map at `path` while the block runs."""
-    lock = _lock_path(path)
+    file = _lock_path(path)
     busy = f"{path}: another process is evolving this map; wait for it, or use another name"
-    with locked(lock, busy):
+    with locked(file, busy) as lock:
         try:
-            yield
+            yield lock
         finally:
             with suppress(OSError):
-                lock.unlink()
+                lock.check()  # not one of another process
+                file.unlink()
 
 
 def check_place(path: Path, *, resume: bool) -> None:
@@ -104,11 +105,17 @@ def _load(path: Path) -> BehaviourMap:
 
 
 class Keeper:
-    """Keeps one evolution on disk: checkpoints every few seconds, the map at the end."""
+    """Keeps one evolution on disk: checkpoints every few seconds, the map at the end.
 
-    def __init__(self, evolution: Evolution, path: Path, *, share: float = SHARE) -> None:
+    OSError when the lock on the map's place was deleted: two processes never write there.
+    """
+
+    def __init__(
+        self, evolution: Evolution, path: Path, *, lock: Lock | None = None, share: float = SHARE
+    ) -> None:
         self.evolution = evolution
         self.path = path
+        self._lock = lock
         self._share = share
         self._saved = evolution.generation  # generations that are on disk
         self._due = monotonic() + INTERVAL
@@ -125,16 +132,45 @@ class Keeper:
             return
         start = monotonic()
         with uninterrupted():
+            self._check_lock()
             self.evolution.map().save(checkpoint_path(self.path))
             self._saved = self.evolution.generation
         end = monotonic()
         self._due = end + max(INTERVAL, (end - start) / self._share)
 
     def finish_if_done(self) -> None:
-        """Write the map and remove the checkpoint, once the evolution is finished."""
+        """Write the map and remove the checkpoint, once the evolution is finished.
+
+        When a file has appeared at the map's place in the meantime, both are kept:
+        `path` is then another one.
+        """
         if not self.evolution.finished:
             return
         with uninterrupted():
-            self.evolution.map().save(self.path)
-            checkpoint_path(self.path).unlink(missing_ok=True)
+            self._check_lock()
+            checkpoint = checkpoint_path(self.path)
+            self.path = _save_beside(self.evolution.map(), self.path)
+            checkpoint.unlink(missing_ok=True)
             self._saved = self.evolution.generation
+
+    def _check_lock(self) -> None:
+        if self._lock is not None:
+            self._lock.check()
+
+
+def _save_beside(behaviour_map: BehaviourMap, path: Path) -> Path:
+    """Write a map to a path, or to one like it when something else is there; returns which."""
+    while True:
+        free = free_name(path)
+        if free != path and _holds(path, behaviour_map):  # the process was killed just after that
+            return path
+        with suppress(FileExistsError):  # something has just appeared there
+            behaviour_map.save(free, replace=False)
+            return free
+
+
+def _holds(path: Path, behaviour_map: BehaviourMap) -> bool:
+    try:
+        return path.read_bytes() == behaviour_map.to_bytes()
+    except OSError:
+        return False

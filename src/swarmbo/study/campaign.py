@@ -5,7 +5,6 @@ from collections.abc import Collection, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from threading import Event
 from time import perf_counter
 
@@ -16,7 +15,14 @@ from swarmbo.study.cluster import check_address, connected, is_local, on_cluster
 from swarmbo.study.definition import Definition, RunKey, Selection
 from swarmbo.study.recovery import checksum
 from swarmbo.study.runner import Case
-from swarmbo.study.store import JOURNAL, FinishedRun, Journal, check_study_folder, reading
+from swarmbo.study.store import (
+    FinishedRun,
+    Journal,
+    check_study_folder,
+    has_journal,
+    reading,
+    stored,
+)
 from swarmbo.study.units import Done, Task, Unit, case_of, make_units, run_of, task_cost, work
 from swarmbo.world.arena import FORAGING_2X
 
@@ -202,10 +208,10 @@ def first_case(plan: Plan) -> Case:
 
 def _device(device: str, folder: str | os.PathLike[str], robots: int, *, on_workers: bool) -> str:
     """The device to use; on the workers of a cluster the GPU only if it is asked for."""
-    if device == "auto" and (Path(folder) / JOURNAL).is_file():
-        with reading(folder) as connection:
-            found = connection.execute("SELECT value FROM study WHERE name = 'device'").fetchone()
-        device = "auto" if found is None else found[0].strip('"')
+    if device == "auto" and has_journal(folder):
+        with reading(folder) as rows:
+            begun_on = stored(rows, "device")
+        device = "auto" if begun_on is None else begun_on
     with naming("--device"):
         if on_workers:
             if device not in ("auto", "cpu", "gpu"):

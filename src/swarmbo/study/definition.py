@@ -18,6 +18,7 @@ from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
 from swarmbo.files import read_text
 from swarmbo.streams import Stream
 from swarmbo.study.conditions import CONDITION_KINDS, EVALUATIONS, NOISE, check_noise, conditions
+from swarmbo.study.rows import REMEDY, DamageError
 from swarmbo.world.disturbance import from_json, load_disturbances
 from swarmbo.world.robot import THYMIO, Robot
 from swarmbo.world.scenario import TRIALS
@@ -350,9 +351,14 @@ def _read(content: dict[str, Any], folder: Path) -> Definition:
         robot=robot,
         given=given,
     )
-    if len(definition.maps) * len(seeds) * len(used) * 20 > MAX_RUNS:
-        raise InputError(f"the study has more than {MAX_RUNS:,} runs; make several of it")
+    _check_size(definition)
     return definition
+
+
+def _check_size(definition: Definition) -> None:
+    """InputError when a study has too many runs."""
+    if len(definition.maps) * len(definition.seeds) * len(definition.variants) * 20 > MAX_RUNS:
+        raise InputError(f"the study has more than {MAX_RUNS:,} runs; make several of it")
 
 
 def _check_keys(
@@ -472,34 +478,54 @@ def _maps(value: Any, folder: Path) -> tuple[MapEntry, ...]:
     return tuple(entries)
 
 
+_STORED = ("name", "maps", "experiments", "variants", "evaluations", "seeds", "trials", "ticks")
+_SINCE = ("noise",)  # not in the oldest journals
+
+
 def definition_from_json(value: Any) -> Definition:
     """The definition whose `to_json` gave this value; InputError when it is none."""
     try:
+        needed = (*_STORED, "robot", "given")
+        _check_keys("it", value, (*needed, *_SINCE), needed=needed)
+        given = value["given"]
+        for disturbances in given.values():
+            from_json(disturbances)
         variants = {
-            label: Variant(
-                label,
-                entry["learner"],
-                Options.of(entry["learner"], entry["options"]).to_json(entry["learner"]),
-            )
+            label: _variant(label, {**entry["options"], "learner": entry["learner"]})
             for label, entry in value["variants"].items()
         }
-        for disturbances in value["given"].values():
-            from_json(disturbances)
-        return Definition(
-            name=value["name"],
-            maps=tuple(MapEntry(entry["map"], entry["replicate"]) for entry in value["maps"]),
-            experiments=tuple(
-                Experiment(tuple(each["disturbances"]), tuple(each["learners"]), each["conditions"])
-                for each in value["experiments"]
+        experiments = [
+            _experiment(
+                {name: entry for name, entry in each.items() if entry is not None},
+                Path(),
+                variants,
+                dict(given),
+            )
+            for each in _list("experiments", value["experiments"])
+        ]
+        for label in {label for each in experiments for label in each.learners} - set(variants):
+            raise InputError(f"there is no variant {short(label)}")
+        definition = Definition(
+            name=_texts("name", [value["name"]])[0],
+            maps=tuple(
+                MapEntry(
+                    _texts("maps", [entry["map"]])[0],
+                    _integer("replicate", entry["replicate"], 0, 2**53),
+                )
+                for entry in _list("maps", value["maps"])
             ),
+            experiments=tuple(experiments),
             variants=variants,
-            evaluations=value["evaluations"],
-            seeds=tuple(value["seeds"]),
-            noise=NOISE[NOISE.index(value.get("noise", NOISE[0]))],
-            trials=value["trials"],
-            ticks=value["ticks"],
-            robot=dict(value["robot"]),
-            given=dict(value["given"]),
+            evaluations=_integer("evaluations", value["evaluations"], 1),
+            seeds=tuple(_integer("seeds", seed, 0) for seed in _list("seeds", value["seeds"])),
+            noise=check_noise(value.get("noise", NOISE[0])),
+            trials=_integer("trials", value["trials"], 1, 1000),
+            ticks=None if value["ticks"] is None else _integer("ticks", value["ticks"], 1),
+            robot=_robot(value["robot"]),
+            given=dict(given),
         )
-    except (KeyError, TypeError, AttributeError, ValueError):
-        raise InputError("the definition of the study is damaged; use a whole journal") from None
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        what = f"({error})" if isinstance(error, InputError) else "(it has another form)"
+        raise DamageError(f"the study's definition is damaged {what}; {REMEDY}") from None
+    _check_size(definition)
+    return definition

@@ -3,18 +3,15 @@
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from swarmbo import __version__, files
 from swarmbo.errors import InputError, naming
 from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
-from swarmbo.files import read_json, whole_file
+from swarmbo.files import read_json
 from swarmbo.study.conditions import DEMONSTRATION, EVALUATIONS
 from swarmbo.study.continuous import ContinuousRun, adapt_continuously, recited
 from swarmbo.study.runner import (
@@ -172,31 +169,11 @@ class Recovery:
         from swarmbo.view.recovery import plot_curve, plot_tried
 
         check_folder(folder)
-        target = Path(folder).resolve()
-        there = target.is_dir()
-        temporary = None
-        try:
-            temporary = Path(
-                tempfile.mkdtemp(prefix=files.TEMPORARY, dir=target if there else target.parent)
-            )
+        with files.whole_folder(folder, FILES) as temporary:
             text = json.dumps(self.to_json(), allow_nan=False, indent=1)
-            with whole_file(temporary / REPORT) as file:
-                file.write_text(text + "\n", encoding="utf-8")
+            (temporary / REPORT).write_text(text + "\n", encoding="utf-8")
             save_figure(plot_curve(self), temporary / CURVE)
             save_figure(plot_tried(self), temporary / TRIED)
-            if there:
-                for name in FILES:
-                    (temporary / name).replace(target / name)
-            else:
-                umask = os.umask(0)
-                os.umask(umask)
-                temporary.chmod(0o777 & ~umask)
-                temporary.rename(target)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror or str(error), str(folder)) from None
-        finally:
-            if temporary is not None:
-                shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_folder(folder: str | os.PathLike[str]) -> None:

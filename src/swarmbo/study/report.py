@@ -6,8 +6,6 @@ equal studies give equal files.
 
 import os
 import re
-import shutil
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,7 +65,7 @@ def write_report(
         [name, each.descriptor_name, str(each.filled_cells), f"{each.best:.2f}", f"{each.mean:.2f}"]
         for name, each in maps.items()
     ]
-    with _WholeFolder(folder) as temporary:
+    with files.whole_folder(folder, _ENTRIES) as temporary:
         for name, table in text.csv_tables(summary).items():
             table.to_csv(
                 temporary / f"{name}.csv", index=False, float_format="%.6g", lineterminator="\n"
@@ -144,53 +142,6 @@ def _maps(results: "Results", study: Path) -> tuple[dict[str, BehaviourMap], lis
 def check_folder(folder: str | os.PathLike[str]) -> None:
     """InputError when a report cannot be written into a folder; call it before the work."""
     files.check_folder(folder, _ENTRIES, "which is no part of a report")
-
-
-class _WholeFolder:
-    """A temporary folder that takes the place of `folder`, or of what is in it, on success."""
-
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._folder = folder
-        self._target = Path(folder).resolve()
-
-    def __enter__(self) -> Path:
-        target = self._target
-        place = target if target.is_dir() else target.parent
-        try:
-            self._temporary = Path(tempfile.mkdtemp(prefix=files.TEMPORARY, dir=place))
-        except OSError as error:
-            raise self._named(error) from None
-        return self._temporary
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        try:
-            if kind is None:
-                self._put()
-        except OSError as problem:
-            raise self._named(problem) from None
-        finally:
-            shutil.rmtree(self._temporary, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise self._named(error) from None
-
-    def _put(self) -> None:
-        umask = os.umask(0)
-        os.umask(umask)
-        if not self._target.is_dir():
-            self._temporary.chmod(0o777 & ~umask)
-            self._temporary.rename(self._target)
-            return
-        for name in _ENTRIES:  # an earlier report may have what this one has not
-            old, new = self._target / name, self._temporary / name
-            if old.is_dir() and not old.is_symlink():
-                shutil.rmtree(old)
-            elif not new.is_file():
-                old.unlink(missing_ok=True)
-            if new.exists():
-                new.replace(old)
-
-    def _named(self, error: OSError) -> OSError:
-        return OSError(error.errno, error.strerror or str(error), str(self._folder))
 
 
 def _write(path: Path, content: str) -> None:

@@ -6,11 +6,13 @@ loses only the runs that were under way. docs/studies.md describes the tables.
 
 import errno
 import json
+import math
 import os
 import platform
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,48 +20,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarmbo import __version__
-from swarmbo.errors import InputError, naming
-from swarmbo.files import check_folder, locked
+from swarmbo.adaptation.options import CENTRALISED
+from swarmbo.errors import InputError, naming, short
+from swarmbo.files import (
+    Lock,
+    check_folder,
+    free_name,
+    identity,
+    locked,
+    rename_to_new,
+    unfinished,
+)
 from swarmbo.study.definition import CaseKey, Definition, RunKey, definition_from_json
+from swarmbo.study.rows import (
+    COPY,
+    FORMAT,
+    REMEDY,
+    TABLES,
+    DamageError,
+    Rows,
+    create_tables,
+    insert,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 JOURNAL = "study.sqlite"
 LOCK = "study.lock"
-FORMAT = "swarmbo study 1"
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 FILES = tuple(name + suffix for name in (JOURNAL, LOCK) for suffix in _SUFFIXES)
-
-_TABLES = """
-CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE maps (
-    map TEXT NOT NULL, replicate INTEGER NOT NULL, checksum TEXT NOT NULL,
-    cells INTEGER NOT NULL, robots INTEGER NOT NULL, PRIMARY KEY (map, replicate)
-) WITHOUT ROWID;
-CREATE TABLE sessions (
-    session INTEGER PRIMARY KEY, begun TEXT NOT NULL, seconds REAL NOT NULL,
-    machine TEXT NOT NULL, options TEXT NOT NULL
-);
-CREATE TABLE conditions (
-    disturbance TEXT NOT NULL, replicate INTEGER NOT NULL, map TEXT NOT NULL,
-    condition INTEGER NOT NULL, before REAL NOT NULL, at_fault REAL NOT NULL,
-    exhaustive REAL NOT NULL, exhaustive_cell INTEGER NOT NULL,
-    PRIMARY KEY (disturbance, replicate, map, condition)
-) WITHOUT ROWID;
-CREATE TABLE runs (
-    run INTEGER PRIMARY KEY,
-    disturbance TEXT NOT NULL, replicate INTEGER NOT NULL, map TEXT NOT NULL,
-    condition INTEGER NOT NULL, variant TEXT NOT NULL, seed INTEGER NOT NULL,
-    learner TEXT NOT NULL, learner_seed INTEGER NOT NULL, robots INTEGER NOT NULL,
-    evaluations INTEGER NOT NULL, best REAL NOT NULL, composed REAL, team TEXT NOT NULL,
-    UNIQUE (disturbance, replicate, map, condition, variant, seed)
-);
-CREATE TABLE evaluations (
-    run INTEGER NOT NULL REFERENCES runs, number INTEGER NOT NULL, robot INTEGER NOT NULL,
-    cell INTEGER, outcome REAL, best REAL, PRIMARY KEY (run, number, robot)
-) WITHOUT ROWID;
-"""
 
 
 class FinishedCondition(NamedTuple):
@@ -148,13 +138,18 @@ def check_study_folder(folder: str | os.PathLike[str]) -> None:
 class Journal:
     """The journal of a study, open for writing by one process at a time.
 
-    OSError, naming the file, when the disk is full.
+    OSError, naming the file, when the disk is full, or when the journal or its lock was
+    deleted during the work; what was known is saved then.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, lock: Lock) -> None:
         self._connection = connection
         self._path = path
+        self._lock = lock
+        self._file = identity(path)
         self._session: int | None = None
+        with naming(path), _disk(path):
+            self._rows = sound_rows(connection)
 
     @classmethod
     @contextmanager
@@ -163,24 +158,21 @@ class Journal:
         check_study_folder(folder)
         made = not Path(folder).is_dir()
         Path(folder).mkdir(exist_ok=True)
-        path = Path(folder) / JOURNAL
+        path = Path(folder).resolve() / JOURNAL
         try:
-            busy = f"{folder}: another process is at work on this study; wait for it or stop it"
-            with locked(Path(folder) / LOCK, busy):
+            with work_on(folder) as lock:
                 with naming(path), _disk(path):
+                    _prepare(path)
                     connection = _connected(path)
                 with closing(connection):
-                    yield cls(connection, path)
+                    yield cls(connection, path, lock)
         finally:
             if made and not path.exists():
                 _remove_empty(Path(folder))
 
     def read(self, name: str) -> Any:
         """A value of the study as a whole, None where there is none."""
-        found = self._connection.execute(
-            "SELECT value FROM study WHERE name = ?", (name,)
-        ).fetchone()
-        return None if found is None else json.loads(found[0])
+        return stored(self._rows, name)
 
     def definition(self) -> Definition | None:
         """The study's definition; None of a new journal."""
@@ -200,18 +192,20 @@ class Journal:
             if before is not None:
                 definition.check_extends(before)
                 self._check_same("device", device)
+                known = stored_versions(self._rows)
                 for name, mine in versions().items():
-                    theirs = self.read("versions").get(name)
+                    theirs = known.get(name)
                     if mine != theirs:
                         raise InputError(
                             f"the study was begun with {name} {theirs}, not {mine}; "
                             "use that version, or name another folder"
                         )
+            there = {
+                (name, replicate): content
+                for name, replicate, content, *_ in self._rows.read("maps")
+            }
             for (name, replicate), (checksum, *_) in checksums.items():
-                found = self._connection.execute(
-                    "SELECT checksum FROM maps WHERE map = ? AND replicate = ?", (name, replicate)
-                ).fetchone()
-                if found is not None and found[0] != checksum:
+                if there.get((name, replicate), checksum) != checksum:
                     raise InputError(
                         f"the map {name} is another one than when the study was begun; "
                         "use that one, or name another folder"
@@ -219,50 +213,56 @@ class Journal:
         values = {"format": FORMAT, "device": device, "versions": versions()}
         with self._transaction():
             for name, value in (values | {"definition": definition.to_json()}).items():
-                self._connection.execute(
-                    "INSERT OR REPLACE INTO study VALUES (?, ?)", (name, _text(value))
-                )
-            self._connection.executemany(
-                "INSERT OR IGNORE INTO maps VALUES (?, ?, ?, ?, ?)",
-                [(*key, *values) for key, values in checksums.items()],
-            )
+                for row in (name, name + COPY):
+                    insert(self._connection, "study", (row, _text(value)), replace=True)
+            for key, content in checksums.items():
+                if key not in there:
+                    insert(self._connection, "maps", (*key, *content))
 
     def _check_same(self, name: str, value: str) -> None:
         found = self.read(name)
         if found != value:
             raise InputError(
-                f"the study was begun with the {name} {found}, not {value}; "
+                f"the study was begun with the {name} {short(found)}, not {value}; "
                 "use the same, or name another folder"
             )
 
     def begin_session(self, options: Mapping[str, Any]) -> None:
         """Note that work begins here and now, with these options of the command."""
-        row = (datetime.now(UTC).isoformat(timespec="seconds"), _text(machine()), _text(options))
+        begun = datetime.now(UTC).isoformat(timespec="seconds")
         with self._transaction():
-            self._session = self._connection.execute(
-                "INSERT INTO sessions (begun, seconds, machine, options) VALUES (?, 0, ?, ?)", row
-            ).lastrowid
+            self._session = self._next("sessions", "session")
+            row = (self._session, begun, 0, _text(machine()), _text(options))
+            insert(self._connection, "sessions", row)
+
+    def _next(self, table: str, column: str) -> int:
+        """The number of a new row."""
+        (last,) = self._connection.execute(f"SELECT max({column}) FROM {table}").fetchone()
+        return (last or 0) + 1
 
     def finished_runs(self) -> dict[RunKey, tuple[float, float | None]]:
         """The runs that are done: the best that was found, and the composed swarm."""
-        return finished_runs(self._connection)
+        with naming(self._path):
+            check_complete(self._rows)
+            return finished_runs(self._rows, stored_definition(self._rows))
 
     def finished_conditions(self) -> set[CaseKey]:
         """The cases whose references are done."""
-        rows = self._connection.execute(
-            "SELECT disturbance, replicate, map, condition FROM conditions"
-        )
-        return {CaseKey(*row) for row in rows}
+        with naming(self._path):
+            return {CaseKey(*row[:4]) for row in self._rows.read("conditions")}
 
     def add_condition(self, done: FinishedCondition) -> None:
-        """Write the references of a condition."""
+        """Write the references of a condition, unless they are there."""
         with self._transaction():
-            self._connection.execute(
-                "INSERT INTO conditions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*done.key, *done[1:])
-            )
+            clause = "WHERE disturbance = ? AND replicate = ? AND map = ? AND condition = ?"
+            if self._is_new("conditions", clause, (*done.key, *done[1:]), done.key):
+                insert(self._connection, "conditions", (*done.key, *done[1:]))
 
     def add_run(self, done: FinishedRun, seconds: float) -> None:
-        """Write a finished run; `seconds` is how long this session has worked so far."""
+        """Write a finished run, unless it is there.
+
+        `seconds` is how long this session has worked so far.
+        """
         values = (
             *done.key,
             done.learner,
@@ -273,15 +273,24 @@ class Journal:
             done.composed,
             _text(list(done.team)),
         )
+        clause = "WHERE " + " AND ".join(f"{name} = ?" for name in RunKey._fields)
         with self._transaction():
-            run = self._connection.execute(
-                f"INSERT INTO runs VALUES (NULL{', ?' * len(values)})", values
-            ).lastrowid
-            self._connection.executemany(
-                "INSERT INTO evaluations VALUES (?, ?, ?, ?, ?, ?)",
-                ((run, *each) for each in done.evaluations),
-            )
+            run = self._next("runs", "run")
+            if self._is_new("runs", clause, (run, *values), done.key):
+                insert(self._connection, "runs", (run, *values))
+                for each in done.evaluations:
+                    insert(self._connection, "evaluations", (run, *each))
             self._note_seconds(seconds)
+
+    def _is_new(self, table: str, clause: str, row: Sequence[Any], key: Sequence[Any]) -> bool:
+        """Whether no process has written such a row; InputError when one wrote another result."""
+        there = next(self._rows.read(table, clause, key), None)
+        if there is not None and there[1:] != tuple(row[1:]):
+            raise InputError(
+                f"another process has written another result into {table} for "
+                f"{', '.join(map(str, key))}; name another folder"
+            )
+        return there is None
 
     def note_seconds(self, seconds: float) -> None:
         """Note how long this session has worked so far."""
@@ -289,15 +298,42 @@ class Journal:
             self._note_seconds(seconds)
 
     def _note_seconds(self, seconds: float) -> None:
-        self._connection.execute(
-            "UPDATE sessions SET seconds = ? WHERE session = ?", (seconds, self._session)
-        )
+        (row,) = self._rows.read("sessions", "WHERE session = ?", (self._session,))
+        insert(self._connection, "sessions", (*row[:2], seconds, *row[3:]), replace=True)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with _disk(self._path), self._connection:
+        with naming(self._path), _disk(self._path), self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             yield
+        if identity(self._path) != self._file:
+            self._save_elsewhere()
+        self._lock.check()
+
+    def _save_elsewhere(self) -> None:
+        """Write a journal that was deleted anew, or beside what took its place, and say so."""
+        with _disk(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            place = free_name(self._path)
+            with unfinished(place.parent) as temporary:
+                with closing(sqlite3.connect(temporary)) as copy:
+                    self._connection.backup(copy)
+                rename_to_new(temporary, place)
+        where = "there again" if place == self._path else f"in {place.name}"
+        raise OSError(
+            errno.ENOENT,
+            f"it was deleted during the work; what is known is {where}, and "
+            "the same command goes on",
+            str(self._path),
+        )
+
+
+@contextmanager
+def work_on(folder: str | os.PathLike[str]) -> Iterator[Lock]:
+    """Keep other processes from a study's folder; InputError when one is at work on it."""
+    busy = f"{folder}: another process is at work on this study; wait for it or stop it"
+    with locked(Path(folder) / LOCK, busy) as lock:
+        yield lock
 
 
 def _text(value: Any) -> str:
@@ -318,36 +354,61 @@ def at_work(folder: str | os.PathLike[str]) -> bool:
     return False
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    """A connection to a journal, with its tables; InputError when the file is something else."""
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        names = _table_names(connection)
-        if not names:
+def _prepare(path: Path) -> None:
+    """Make a journal where there is none, and digests in one that was made before they were."""
+    if path.is_file():
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            if not _is_empty(connection):
+                if not Rows(connection).digests:
+                    _checkpoint(connection)
+                    rows = sound_rows(connection)
+                    check_complete(rows)
+                    with new_journal(path) as copy:
+                        for table in TABLES:
+                            for row in rows.read(table):
+                                insert(copy, table, row)
+                return
+    with new_journal(path):
+        pass
+
+
+def _checkpoint(connection: sqlite3.Connection) -> None:
+    """Move what is in the journal's -wal file into the journal itself."""
+    busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise InputError("another process reads it; start the same command again")
+
+
+@contextmanager
+def new_journal(path: Path) -> Iterator[sqlite3.Connection]:
+    """Yield a new journal, with its tables, that takes its place if the block succeeds."""
+    with unfinished(path.parent) as temporary:
+        with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
-        else:
-            _check_format(connection, names)
-    except BaseException:
-        connection.close()
-        raise
+            with connection:
+                connection.execute("BEGIN")
+                create_tables(connection)
+                yield connection
+                insert(connection, "study", ("format", _text(FORMAT)), replace=True)
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        for suffix in _SUFFIXES[1:]:  # of a journal that was deleted without them
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        temporary.replace(path)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """A connection to a journal, for writing."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = ON")
     return connection
 
 
-def _table_names(connection: sqlite3.Connection) -> set[str]:
-    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    return {name for (name,) in rows}
-
-
-def _check_format(connection: sqlite3.Connection, names: set[str]) -> None:
-    wanted = {"study", "maps", "sessions", "conditions", "runs", "evaluations"}
-    if not wanted <= names:
-        raise InputError("is not the journal of a study; name another folder")
-    found = connection.execute("SELECT value FROM study WHERE name = 'format'").fetchone()
-    if found is not None and json.loads(found[0]) != FORMAT:
-        raise InputError(f"is of another version of swarmbo; this one reads {FORMAT!r}")
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    """Whether a database has no tables: a process was killed before it made them."""
+    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
 
 @contextmanager
@@ -357,42 +418,54 @@ def _disk(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            raise InputError(
-                "is not the journal of a study, or damaged; name another folder"
-            ) from None
-        if isinstance(error, sqlite3.OperationalError):
+        if isinstance(error, sqlite3.OperationalError) and code not in _DAMAGED:
             number = errno.ENOSPC if code == sqlite3.SQLITE_FULL else errno.EIO
             raise OSError(number, str(error), str(path)) from None
-        raise
+        raise DamageError(f"{_not_sound(error)}; {REMEDY}") from None
+
+
+_DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
+
+
+def _not_sound(error: sqlite3.DatabaseError) -> str:
+    return f"is not the journal of a study, or damaged ({error})"
 
 
 def _remove_empty(folder: Path) -> None:
     """Remove a folder that was made for nothing."""
     for name in FILES:
         (folder / name).unlink(missing_ok=True)
-    folder.rmdir()
+    with suppress(OSError):
+        folder.rmdir()
 
 
 # --- reading -----------------------------------------------------------------------------------
 
 
-@contextmanager
-def reading(folder: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """A study's journal to read, also while another process writes; InputError if there is none."""
+def has_journal(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds a journal; an empty one is none."""
     path = Path(folder).resolve() / JOURNAL
     if not path.is_file():
+        return False
+    try:
+        with closing(_read_only(path)) as connection:
+            return not _is_empty(connection)
+    except sqlite3.DatabaseError:
+        return True  # a damaged one
+
+
+@contextmanager
+def reading(folder: str | os.PathLike[str]) -> Iterator[Rows]:
+    """A study's rows to read, also while another process writes; InputError if there are none."""
+    path = Path(folder).resolve() / JOURNAL
+    if not has_journal(folder):
         raise InputError(f"{folder}: holds no study; name a folder that swarmbo study run has made")
-    with naming(path):
-        try:
-            with closing(_read_only(path)) as connection:
-                _check_format(connection, _table_names(connection))
-                connection.execute("BEGIN")  # one state of the journal for all that is read
-                yield connection
-        except sqlite3.DatabaseError as error:
-            raise InputError(
-                f"is not the journal of a study, or damaged ({error}); get it again"
-            ) from None
+    try:
+        with naming(path), closing(_read_only(path)) as connection:
+            connection.execute("BEGIN")  # one state of the journal for all that is read
+            yield sound_rows(connection)
+    except sqlite3.DatabaseError as error:
+        raise DamageError(f"{path}: {_not_sound(error)}; {REMEDY}") from None
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
@@ -405,97 +478,176 @@ def _read_only(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def stored_definition(connection: sqlite3.Connection) -> Definition:
+def sound_rows(connection: sqlite3.Connection) -> Rows:
+    """The rows of a journal; InputError when SQLite finds its pages or references damaged."""
+    rows = Rows(connection)
+    (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != "ok":
+        raise DamageError(f"is damaged ({' '.join(found.split())}); {REMEDY}")
+    lost = connection.execute("PRAGMA foreign_key_check").fetchone()
+    if lost is not None:
+        raise DamageError(f"a row of {lost[0]} belongs to no row of {lost[2]}; {REMEDY}")
+    return rows
+
+
+def check_complete(rows: Rows) -> None:
+    """InputError when a run lacks evaluations, or has some that are damaged."""
+    wanted = {row[0]: evaluations_of(row) for row in rows.read("runs")}
+    there = Counter(run for run, *_ in rows.read("evaluations"))
+    for run, count in wanted.items():
+        if there[run] != count:
+            raise DamageError(
+                f"the run {run} has {there[run]} evaluations instead of {count}; {REMEDY}"
+            )
+
+
+def evaluations_of(run: Sequence[Any]) -> int:
+    """How many rows of evaluations belong to a row of runs."""
+    learner, _, robots, evaluations = run[7:11]
+    return int(evaluations * (1 if learner in CENTRALISED else robots))
+
+
+def stored(rows: Rows, name: str) -> Any:
+    """A value of the study as a whole, None where there is none."""
+    row = next(rows.read("study", "WHERE name = ?", (name,)), None)
+    return None if row is None else parsed(f"the row of study with name {name!r}", row[1])
+
+
+def parsed(what: str, text: str) -> Any:
+    """The JSON value in a row; DamageError when there is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise DamageError(f"{what} is damaged (it is not JSON); {REMEDY}") from None
+
+
+def stored_versions(rows: Rows) -> dict[str, str]:
+    """The versions with which a study was begun."""
+    found = stored(rows, "versions")
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        raise DamageError(f"the row of study with name 'versions' is damaged; {REMEDY}")
+    return found
+
+
+def stored_definition(rows: Rows) -> Definition:
     """The definition in a journal; InputError of one that was never begun."""
-    found = connection.execute("SELECT value FROM study WHERE name = 'definition'").fetchone()
+    found = stored(rows, "definition")
     if found is None:
         raise InputError("the study has not begun; start it with swarmbo study run")
-    return definition_from_json(json.loads(found[0]))
+    return definition_from_json(found)
 
 
-def finished_runs(connection: sqlite3.Connection) -> dict[RunKey, tuple[float, float | None]]:
+def finished_runs(rows: Rows, definition: Definition) -> dict[RunKey, tuple[float, float | None]]:
     """The runs in a journal: the best that was found, and the composed swarm."""
-    rows = connection.execute(
-        "SELECT disturbance, replicate, map, condition, variant, seed, best, composed FROM runs"
-    )
-    return {RunKey(*row[:6]): row[6:] for row in rows}
+    return {key: (row[-3], row[-2]) for key, row in _known_runs(rows, definition)}
+
+
+def _known_runs(rows: Rows, definition: Definition) -> Iterator[tuple[RunKey, Any]]:
+    """The runs in a journal with their rows; InputError at one that the study does not have."""
+    for row in rows.read("runs"):
+        key = RunKey(*row[1:7])
+        if key not in definition.runs or definition.variants[key.variant].learner != row[7]:
+            raise DamageError(
+                f"the row of runs with run {row[0]} is of none of the study's runs; {REMEDY}"
+            )
+        yield key, row
 
 
 def load_results(directory: str | os.PathLike[str]) -> Results:
     """What a study has found so far, sorted: equal studies give equal tables.
 
-    InputError for a folder without a study.
+    InputError for a folder without a study, or with a damaged one.
     """
     import pandas as pd
 
-    with reading(directory) as connection:
-        definition = stored_definition(connection)
-        columns = {
-            "run": "int64",
-            "table": "str",
-            "disturbance": "str",
-            "replicate": "int64",
-            "condition": "int64",
-            "learner": "str",
-            "variant": "str",
-            "map": "str",
-            "robots": "int64",
-            "evaluations": "int64",
-            "composed": "float64",
-            "seed": "int64",
-        }
-        rows = []
-        numbers: dict[int, int] = {}
-        for stored, *found in connection.execute(
-            "SELECT run, disturbance, replicate, map, condition, variant, seed, learner, robots, "
-            "evaluations, composed FROM runs"
-        ):
-            key = RunKey(*found[:6])
-            number = definition.runs.get(key)
-            if number is None or key.variant not in definition.variants:
-                raise InputError("holds a run that the study does not have; get it again")
-            numbers[stored] = number
-            table = definition.variants[key.variant].table
-            learner, robots, evaluations, composed = found[6:]
-            where = (key.disturbance, key.replicate, key.condition, learner, key.variant, key.map)
-            rows.append((number, table, *where, robots, evaluations, composed, key.seed))
-        runs = _frame(pd, sorted(rows), columns)
-        columns = {
-            "run": "int64",
-            "number": "int64",
-            "robot": "int64",
-            "cell": "int64",
-            "outcome": "float64",
-            "best": "float64",
-        }
-        selected = connection.execute(
-            "SELECT run, number, robot, coalesce(cell, -1), outcome, best FROM evaluations"
+    with reading(directory) as rows:
+        definition = stored_definition(rows)
+        check_complete(rows)
+        cells = {(name, replicate): count for name, replicate, _, count, _ in rows.read("maps")}
+        return Results(
+            *_runs_and_evaluations(pd, rows, definition, cells),
+            _references(pd, rows, definition, cells),
+            _about(rows, definition),
         )
-        tried = [(numbers[run], *others) for run, *others in selected if run in numbers]
-        evaluations = _frame(pd, tried, columns)
-        evaluations = evaluations.sort_values(["run", "number", "robot"], ignore_index=True)
-        columns = {
-            "disturbance": "str",
-            "replicate": "int64",
-            "condition": "int64",
-            "map": "str",
-            "before": "float64",
-            "at_fault": "float64",
-            "exhaustive": "float64",
-            "exhaustive_cell": "int64",
-        }
-        selected = connection.execute(
-            "SELECT disturbance, replicate, condition, map, before, at_fault, exhaustive, "
-            "exhaustive_cell FROM conditions"
-        )
-        order = {name: number for number, name in enumerate(definition.disturbances)}
-        places = {entry.name: number for number, entry in enumerate(definition.maps)}
-        lines = sorted(
-            selected,
-            key=lambda row: (order.get(row[0], -1), row[1], places.get(row[3], -1), row[2]),
-        )
-        references = _frame(pd, lines, columns)
-        return Results(runs, evaluations, references, _about(connection, definition))
+
+
+def _runs_and_evaluations(
+    pd: Any, rows: Rows, definition: Definition, cells: Mapping[tuple[str, int], int]
+) -> tuple["pd.DataFrame", "pd.DataFrame"]:
+    runs = []
+    numbers: dict[
+        int, tuple[int, int | None]
+    ] = {}  # of the definition, and how many cells there are
+    for key, row in _known_runs(rows, definition):
+        learner, _, robots, evaluations, _, composed, _ = row[7:]
+        numbers[row[0]] = definition.runs[key], cells.get((key.map, key.replicate))
+        where = (key.disturbance, key.replicate, key.condition, learner, key.variant, key.map)
+        table = definition.variants[key.variant].table
+        number = definition.runs[key]
+        runs.append((number, table, *where, robots, evaluations, composed, key.seed))
+    tried = []
+    for run, number, robot, cell, outcome, best in rows.read("evaluations"):
+        which, count = numbers[run]
+        if None not in (cell, count) and cell >= count:
+            raise DamageError(f"the run {run} tried the cell {cell} of {count}; {REMEDY}")
+        tried.append((which, number, robot, -1 if cell is None else cell, outcome, best))
+    evaluations = _frame(pd, tried, _EVALUATION_COLUMNS)
+    return (
+        _frame(pd, sorted(runs, key=lambda row: row[0]), _RUN_COLUMNS),
+        evaluations.sort_values(["run", "number", "robot"], ignore_index=True),
+    )
+
+
+def _references(
+    pd: Any, rows: Rows, definition: Definition, cells: Mapping[tuple[str, int], int]
+) -> "pd.DataFrame":
+    order = {name: number for number, name in enumerate(definition.disturbances)}
+    places = {entry.name: number for number, entry in enumerate(definition.maps)}
+    lines = []
+    for row in rows.read("conditions"):
+        disturbance, replicate, name, condition, *_, cell = row
+        if disturbance not in order or cell >= cells.get((name, replicate), math.inf):
+            raise DamageError(
+                f"the row of conditions with {disturbance}:{condition} of the map {name} is of "
+                f"none of the study's conditions; {REMEDY}"
+            )
+        lines.append((disturbance, replicate, condition, name, *row[4:]))
+    lines.sort(key=lambda row: (order[row[0]], row[1], places.get(row[3], -1), row[2]))
+    return _frame(pd, lines, _REFERENCE_COLUMNS)
+
+
+_RUN_COLUMNS = {
+    "run": "int64",
+    "table": "str",
+    "disturbance": "str",
+    "replicate": "int64",
+    "condition": "int64",
+    "learner": "str",
+    "variant": "str",
+    "map": "str",
+    "robots": "int64",
+    "evaluations": "int64",
+    "composed": "float64",
+    "seed": "int64",
+}
+_EVALUATION_COLUMNS = {
+    "run": "int64",
+    "number": "int64",
+    "robot": "int64",
+    "cell": "int64",
+    "outcome": "float64",
+    "best": "float64",
+}
+_REFERENCE_COLUMNS = {
+    "disturbance": "str",
+    "replicate": "int64",
+    "condition": "int64",
+    "map": "str",
+    "before": "float64",
+    "at_fault": "float64",
+    "exhaustive": "float64",
+    "exhaustive_cell": "int64",
+}
 
 
 def _frame(pd: Any, rows: Iterable[tuple[Any, ...]], columns: Mapping[str, str]) -> "pd.DataFrame":
@@ -504,26 +656,23 @@ def _frame(pd: Any, rows: Iterable[tuple[Any, ...]], columns: Mapping[str, str])
     return frame.astype(kinds | {name: object for name in columns if name not in kinds})
 
 
-def _about(connection: sqlite3.Connection, definition: Definition) -> dict[str, Any]:
-    values = {name: json.loads(value) for name, value in connection.execute("SELECT * FROM study")}
+def _about(rows: Rows, definition: Definition) -> dict[str, Any]:
     sessions = [
         {
             "begun": begun,
             "seconds": seconds,
-            "machine": json.loads(machine),
-            "options": json.loads(options),
+            "machine": _object(f"the machine of session {number}", machine),
+            "options": _object(f"the options of session {number}", options),
         }
-        for begun, seconds, machine, options in connection.execute(
-            "SELECT begun, seconds, machine, options FROM sessions ORDER BY session"
-        )
+        for number, begun, seconds, machine, options in rows.read("sessions", "ORDER BY session")
     ]
     maps = [
         dict(zip(("map", "replicate", "checksum", "cells", "robots"), row, strict=True))
-        for row in connection.execute("SELECT * FROM maps ORDER BY replicate, map")
+        for row in rows.read("maps", "ORDER BY replicate, map")
     ]
     return {
-        "versions": values.get("versions", {}),
-        "device": values.get("device"),
+        "versions": stored_versions(rows),
+        "device": stored(rows, "device"),
         "definition": definition.to_json(),
         "options": [session["options"] for session in sessions],
         "machine": sessions[-1]["machine"] if sessions else {},
@@ -532,3 +681,10 @@ def _about(connection: sqlite3.Connection, definition: Definition) -> dict[str, 
         "maps": maps,
         "runs": len(definition.runs),
     }
+
+
+def _object(what: str, text: str) -> dict[str, Any]:
+    found = parsed(what, text)
+    if not isinstance(found, dict):
+        raise DamageError(f"{what} is damaged (it is no object); {REMEDY}")
+    return found

@@ -1,0 +1,174 @@
+"""What is sound in a damaged journal, written into a new one."""
+
+import os
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from swarmbo.errors import InputError, naming
+from swarmbo.files import free_name
+from swarmbo.study.definition import Definition, RunKey, definition_from_json
+from swarmbo.study.rows import COPY, TABLES, DamageError, Rows, insert
+from swarmbo.study.store import (
+    FILES,
+    JOURNAL,
+    evaluations_of,
+    has_journal,
+    load_results,
+    new_journal,
+    parsed,
+    work_on,
+)
+
+PAGE = 4096  # bytes of a page of a journal
+
+
+class Repair(NamedTuple):
+    """What was sound in a journal."""
+
+    runs: int
+    conditions: int  # whose references were sound
+    damaged: Path | None  # where the damaged journal is; None when all was sound
+
+
+def repair_study(folder: str | os.PathLike[str]) -> Repair:
+    """Write the sound rows of a study's journal into a new one, and keep the damaged one beside.
+
+    A run is kept if all of its evaluations are sound; the others are done again when
+    the study is run. Nothing is written when all is sound. InputError when the study's
+    definition is not.
+    """
+    if not has_journal(folder):
+        raise InputError(f"{folder}: holds no study; name a folder that swarmbo study run has made")
+    path = Path(folder).resolve() / JOURNAL
+    with work_on(folder), naming(path):
+        try:
+            results = load_results(folder)
+            return Repair(len(results.runs), len(results.references), None)
+        except DamageError:
+            pass
+        sound = _sound_rows(path)
+        _keep_complete_runs(sound, _definition(sound))
+        damaged = _kept(path)
+        with new_journal(path) as connection:
+            for table, rows in sound.items():
+                for row in rows.values():
+                    insert(connection, table, row)
+        return Repair(len(sound["runs"]), len(sound["conditions"]), damaged)
+
+
+Sound = dict[str, dict[Any, Any]]  # per table: rows by key
+
+
+def _kept(path: Path) -> Path:
+    """Copy a journal, with what belongs to it, to another name."""
+    place = free_name(path.with_name(f"{path.name}.damaged"))
+    for name in FILES:
+        if name.startswith(JOURNAL) and (source := path.with_name(name)).is_file():
+            shutil.copy2(source, place.with_name(place.name + name.removeprefix(JOURNAL)))
+    return place
+
+
+def _sound_rows(path: Path) -> Sound:
+    """All sound rows of a journal that can be read in some way."""
+    sound: Sound = {table: {} for table in TABLES}
+    with TemporaryDirectory() as folder:
+        for heading in (None, _first_page(Path(folder))):
+            copy = Path(folder) / ("as it is" if heading is None else "with a new first page")
+            copy.mkdir()
+            for name in FILES:
+                if name.startswith(JOURNAL) and path.with_name(name).is_file():
+                    shutil.copy(path.with_name(name), copy / name)
+            if heading is not None:
+                _replace_first_page(copy / JOURNAL, heading)
+            with closing(sqlite3.connect(copy / JOURNAL, isolation_level=None)) as connection:
+                try:
+                    rows = Rows(connection, check=False)
+                except sqlite3.DatabaseError:
+                    continue
+                for table in TABLES:
+                    count = len(TABLES[table].key)
+                    for row in _readable(connection, rows, table):
+                        if rows.sound(table, row):
+                            values = tuple(row[: len(TABLES[table].columns)])
+                            sound[table].setdefault(values[:count], values)
+    return sound
+
+
+def _first_page(folder: Path) -> bytes:
+    """The first page of any journal: SQLite's header, and where the tables begin."""
+    with new_journal(folder / "new"):
+        pass
+    return (folder / "new").read_bytes()[:PAGE]
+
+
+def _replace_first_page(path: Path, page: bytes) -> None:
+    """Give a journal a first page; the number of its pages is in bytes 28 to 31."""
+    content = path.read_bytes()
+    pages = max(1, len(content) // PAGE)
+    path.write_bytes(page[:28] + pages.to_bytes(4, "big") + page[32:] + content[PAGE:])
+
+
+def _readable(connection: sqlite3.Connection, rows: Rows, table: str) -> Iterator[Any]:
+    """What can be read of a table: from its beginning, from its end, and run by run."""
+    names = ", ".join(rows.columns(table))
+    key = TABLES[table].key
+    whole = False
+    for order in ("ASC", "DESC"):
+        if not whole:
+            by = ", ".join(f"{name} {order}" for name in key)
+            try:
+                yield from connection.execute(f"SELECT {names} FROM {table} ORDER BY {by}")
+                whole = True
+            except sqlite3.DatabaseError:
+                pass
+    if not whole and key[0] == "run":
+        for run in range(1, _last_run(connection) + 1):
+            with suppress(sqlite3.DatabaseError):
+                yield from connection.execute(f"SELECT {names} FROM {table} WHERE run = ?", (run,))
+
+
+def _last_run(connection: sqlite3.Connection) -> int:
+    for table in ("runs", "evaluations"):
+        try:
+            (last,) = connection.execute(f"SELECT max(run) FROM {table}").fetchone()
+        except sqlite3.DatabaseError:
+            continue
+        if isinstance(last, int) and 0 < last < 10**7:
+            return last
+    return 0
+
+
+def _definition(sound: Sound) -> Definition:
+    """The definition, from its value or the copy; what else is there once comes from its copy."""
+    values = sound["study"]
+    for name in ("definition", "device", "versions"):
+        for there, missing in ((name, name + COPY), (name + COPY, name)):
+            if (there,) in values:
+                values.setdefault((missing,), (missing, values[there,][1]))
+        if (name,) not in values:
+            raise InputError(
+                f"the study's {name} is damaged and cannot be had back; begin the study anew in "
+                "another folder"
+            )
+    return definition_from_json(parsed("the definition", values["definition",][1]))
+
+
+def _keep_complete_runs(sound: Sound, definition: Definition) -> None:
+    """Leave out runs that the study does not have or that lack evaluations, and their rows."""
+    there = Counter(run for run, *_ in sound["evaluations"])
+    kept: dict[RunKey, int] = {}
+    for (number,), row in sound["runs"].items():
+        key = RunKey(*row[1:7])
+        if key in definition.runs and there[number] == evaluations_of(row):
+            kept.setdefault(key, number)
+    numbers = set(kept.values())
+    for table in ("runs", "evaluations"):
+        sound[table] = {key: row for key, row in sound[table].items() if key[0] in numbers}
+    known = {key.case for key in definition.runs}
+    sound["conditions"] = {key: row for key, row in sound["conditions"].items() if key in known}
