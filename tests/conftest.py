@@ -1,11 +1,18 @@
 """Settings of all tests."""
 
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+# A process in the background of a script inherits that Ctrl-C is ignored, and so do those that it
+# starts: here it is heard.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The first example of an engine test compiles kernels.
 settings.register_profile("swarmbo", deadline=None)

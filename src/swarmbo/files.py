@@ -325,23 +325,28 @@ def _lock(path: str | os.PathLike[str], busy: str, stack: ExitStack) -> Identity
     """Lock a file until the stack is closed; None when it is not the one at `path` any more."""
     if identity(path) in _held:  # to open and close it would end the lock
         raise InputError(busy)
+    file = stack.enter_context(Path(path).open("ab"))  # noqa: SIM115
+    status = os.fstat(file.fileno())
+    mine = status.st_dev, status.st_ino
     try:
-        file = stack.enter_context(Path(path).open("ab"))  # noqa: SIM115
         connection = sqlite3.connect(path, timeout=1, isolation_level=None)
         stack.enter_context(closing(connection))
         connection.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code == sqlite3.SQLITE_BUSY:
-            raise InputError(busy) from None
-        reason = "no file can be made there" if code == sqlite3.SQLITE_CANTOPEN else str(error)
-        raise OSError(errno.EIO, reason, str(path)) from None
-    except sqlite3.DatabaseError:
-        raise InputError(f"{path}: is not a lock of swarmbo; delete it") from None
-    status = os.fstat(file.fileno())
-    mine = status.st_dev, status.st_ino
+    except sqlite3.DatabaseError as error:
+        if identity(path) == mine:
+            raise _lock_error(error, path, busy) from None
     if identity(path) != mine:
         return None
     _held.add(mine)
     stack.callback(_held.discard, mine)
     return mine
+
+
+def _lock_error(
+    error: sqlite3.DatabaseError, path: str | os.PathLike[str], busy: str
+) -> InputError | OSError:
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+        return InputError(busy)
+    if isinstance(error, sqlite3.OperationalError):
+        return OSError(errno.EIO, str(error), str(path))
+    return InputError(f"{path}: is not a lock of swarmbo; delete it")
