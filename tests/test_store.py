@@ -1,6 +1,7 @@
 """The journal of a study."""
 
 import os
+import random
 import shutil
 import signal
 import sqlite3
@@ -12,16 +13,35 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from swarmbo import InputError
 from swarmbo.study import store
-from swarmbo.study.campaign import run_study
-from swarmbo.study.definition import Definition
+from swarmbo.study.campaign import Watcher, run_study
+from swarmbo.study.definition import Definition, Selection
 from swarmbo.study.repair import repair_study
-from swarmbo.study.rows import insert
-from swarmbo.study.store import JOURNAL, LOCK, Journal, at_work, load_results
-from tests.studies import CONDITIONS, ENVIRONMENT, EVALUATIONS, RUNS, contents, read_study
+from swarmbo.study.rows import TABLES, insert
+from swarmbo.study.store import (
+    JOURNAL,
+    LOCK,
+    FinishedRun,
+    Journal,
+    at_work,
+    load_results,
+    reading,
+)
+from tests.command import swarmbo
+from tests.studies import (
+    CONDITIONS,
+    ENVIRONMENT,
+    EVALUATIONS,
+    RUNS,
+    assert_equal_studies,
+    contents,
+    read_study,
+    write_study,
+)
 
 
 @pytest.fixture(scope="module")
@@ -290,3 +310,350 @@ def test_other_device_is_refused(tmp_path: Path, definition: Definition) -> None
         journal.begin(definition, "gpu", {})
         with pytest.raises(InputError, match="begun with the device 'gpu', not cpu; use the same"):
             journal.begin(definition, "cpu", {})
+
+
+# --- journals that are begun badly -------------------------------------------------------------
+
+
+def test_empty_journal_counts_as_none(tmp_path: Path, definition: Definition) -> None:
+    for name, tables in (("touched", ""), ("made", "PRAGMA journal_mode = WAL")):
+        out = tmp_path / name
+        out.mkdir()
+        (out / JOURNAL).touch()
+        change(out, *[tables] * bool(tables))
+        with pytest.raises(InputError, match="holds no study"):
+            load_results(out)
+        run_study(definition, out, selection=ONE_RUN, threads=1)
+        assert len(load_results(out).runs) == 1
+
+
+ONE_RUN = Selection(
+    learners=("random",), disturbances=("proximity",), replicates=(1,), conditions=1
+)
+BEGIN = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+from swarmbo.study.store import Journal
+with Journal.open(sys.argv[1]):
+    print("open")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs limits on the sizes of files")
+@pytest.mark.parametrize("limit", [0, 100, 4096, 10_000, 30_000, 1_000_000])
+def test_no_disk_space_for_a_new_journal_leaves_nothing_that_hinders(
+    limit: int, tmp_path: Path, definition: Definition
+) -> None:
+    out = tmp_path / "out"
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN, out, str(limit)],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    assert (done.returncode == 0) == (limit == 1_000_000), done.stderr
+    assert "OSError" in done.stderr or done.returncode == 0
+    if out.exists():
+        assert {path.name for path in out.iterdir()} <= {JOURNAL, LOCK}
+    run_study(definition, out, selection=ONE_RUN, threads=1)
+    assert len(load_results(out).runs) == 1
+
+
+def test_wal_of_a_deleted_journal_does_not_enter_a_new_one(
+    tmp_path: Path, definition: Definition
+) -> None:
+    out = tmp_path / "out"
+    with Journal.open(out) as journal:
+        journal.begin(definition, "cpu", {})
+        left = (out / f"{JOURNAL}-wal").read_bytes()
+    (out / JOURNAL).unlink()
+    (out / f"{JOURNAL}-wal").write_bytes(left)
+    with Journal.open(out) as journal:
+        assert journal.definition() is None
+
+
+# --- journals that are damaged -----------------------------------------------------------------
+
+OLD = """
+CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE maps (
+    map TEXT NOT NULL, replicate INTEGER NOT NULL, checksum TEXT NOT NULL,
+    cells INTEGER NOT NULL, robots INTEGER NOT NULL, PRIMARY KEY (map, replicate)
+) WITHOUT ROWID;
+CREATE TABLE sessions (
+    session INTEGER PRIMARY KEY, begun TEXT NOT NULL, seconds REAL NOT NULL,
+    machine TEXT NOT NULL, options TEXT NOT NULL
+);
+CREATE TABLE conditions (
+    disturbance TEXT NOT NULL, replicate INTEGER NOT NULL, map TEXT NOT NULL,
+    condition INTEGER NOT NULL, before REAL NOT NULL, at_fault REAL NOT NULL,
+    exhaustive REAL NOT NULL, exhaustive_cell INTEGER NOT NULL,
+    PRIMARY KEY (disturbance, replicate, map, condition)
+) WITHOUT ROWID;
+CREATE TABLE runs (
+    run INTEGER PRIMARY KEY,
+    disturbance TEXT NOT NULL, replicate INTEGER NOT NULL, map TEXT NOT NULL,
+    condition INTEGER NOT NULL, variant TEXT NOT NULL, seed INTEGER NOT NULL,
+    learner TEXT NOT NULL, learner_seed INTEGER NOT NULL, robots INTEGER NOT NULL,
+    evaluations INTEGER NOT NULL, best REAL NOT NULL, composed REAL, team TEXT NOT NULL,
+    UNIQUE (disturbance, replicate, map, condition, variant, seed)
+);
+CREATE TABLE evaluations (
+    run INTEGER NOT NULL REFERENCES runs, number INTEGER NOT NULL, robot INTEGER NOT NULL,
+    cell INTEGER, outcome REAL, best REAL, PRIMARY KEY (run, number, robot)
+) WITHOUT ROWID;
+"""
+
+
+def as_before_digests(folder: Path, place: Path) -> Path:
+    """A copy of a study whose journal is as they were before rows had digests."""
+    place.mkdir()
+    with closing(sqlite3.connect(place / JOURNAL)) as connection, connection:
+        connection.executescript(f"PRAGMA journal_mode = WAL; BEGIN; {OLD} COMMIT;")
+        connection.execute("ATTACH ? AS present", (str(folder / JOURNAL),))
+        for table, description in TABLES.items():
+            names = ", ".join(description.columns)
+            connection.execute(f"INSERT INTO {table} SELECT {names} FROM present.{table}")
+        connection.execute("DELETE FROM study WHERE name LIKE '% (copy)'")
+        connection.execute("UPDATE study SET value = '\"swarmbo study 1\"' WHERE name = 'format'")
+    return place
+
+
+def tables_of(folder: Path) -> list[pd.DataFrame]:
+    found = load_results(folder)
+    return [found.runs, found.evaluations, found.references]
+
+
+def equal_tables(one: list[pd.DataFrame], other: list[pd.DataFrame]) -> bool:
+    return all(mine.equals(theirs) for mine, theirs in zip(one, other, strict=True))
+
+
+def test_journal_made_before_digests_is_read_and_goes_on(folder: Path, tmp_path: Path) -> None:
+    old = as_before_digests(folder, tmp_path / "old")
+    assert equal_tables(tables_of(old), tables_of(folder))
+    assert load_results(old).about["sessions"] == load_results(folder).about["sessions"]
+    change(old, "DELETE FROM evaluations WHERE run = 3", "DELETE FROM runs WHERE run = 3")
+    run_study(read_study(tmp_path), old, threads=1)
+    assert equal_tables(tables_of(old), tables_of(folder))
+    with reading(old) as rows:
+        assert rows.digests
+
+
+def flipped(content: bytes, bit: int) -> bytes:
+    """A content with one bit changed."""
+    position, shift = divmod(bit, 8)
+    changed = content[position] ^ (1 << shift)
+    return content[:position] + bytes([changed]) + content[position + 1 :]
+
+
+def test_one_flipped_bit_is_said_or_changes_nothing_and_the_rest_is_kept(
+    folder: Path, tmp_path: Path
+) -> None:
+    content = (folder / JOURNAL).read_bytes()
+    sound = tables_of(folder)
+    chance = random.Random(1)
+    refused = 0
+    for number in range(60):
+        out = tmp_path / f"{number}"
+        out.mkdir()
+        (out / JOURNAL).write_bytes(flipped(content, chance.randrange(8 * len(content))))
+        try:
+            assert equal_tables(tables_of(out), sound)
+        except InputError:
+            refused += 1
+            kept = repair_study(out)
+            assert kept.damaged is not None
+            assert RUNS - 1 <= kept.runs <= RUNS
+            whole = load_results(out)
+            assert whole.runs.equals(
+                sound[0][sound[0].run.isin(whole.runs.run)].reset_index(drop=True)
+            )
+    assert refused > 20
+
+
+def test_repaired_study_goes_on_to_the_same_results(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    shutil.copy(folder / JOURNAL, out)
+    assert repair_study(out) == (RUNS, CONDITIONS, None)
+    change(out, "UPDATE evaluations SET outcome = outcome + 1 WHERE run = 5 AND number = 2")
+    change(out, "UPDATE conditions SET before = 99 WHERE condition = 1 AND replicate = 2")
+    change(out, "UPDATE study SET value = 'null' WHERE name = 'versions'")
+    with pytest.raises(InputError, match="the row of evaluations with run 5, number 2"):
+        load_results(out)
+    kept = repair_study(out)
+    assert (kept.runs, kept.conditions) == (RUNS - 1, CONDITIONS - 3)
+    assert kept.damaged == out / f"{JOURNAL}.damaged"
+    assert len(load_results(out).runs) == RUNS - 1
+    run_study(read_study(tmp_path), out, threads=2)
+    assert equal_tables(tables_of(out), tables_of(folder))
+
+
+@pytest.mark.parametrize("page", [1, 2, 3, 5, 8])
+def test_page_of_zeros_costs_the_runs_on_it_at_most(
+    page: int, folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    content = (folder / JOURNAL).read_bytes()
+    start = 4096 * (page - 1)
+    (out / JOURNAL).write_bytes(content[:start] + bytes(4096) + content[start + 4096 :])
+    with pytest.raises(InputError):
+        load_results(out)
+    try:
+        kept = repair_study(out)
+    except InputError as error:
+        assert "is damaged and cannot be had back" in str(error)  # noqa: PT017
+        return
+    sound = tables_of(folder)[0]
+    found = load_results(out).runs
+    assert len(found) == kept.runs
+    assert found.equals(sound[sound.run.isin(found.run)].reset_index(drop=True))
+
+
+HOSTILE = [
+    "UPDATE study SET value = 'null' WHERE name = 'versions'",
+    "UPDATE study SET value = '[1]' WHERE name = 'versions'",
+    "UPDATE study SET value = 'null' WHERE name = 'definition'",
+    "UPDATE study SET value = '{}' WHERE name = 'definition'",
+    "UPDATE study SET value = '[[[' WHERE name = 'definition'",
+    'UPDATE study SET value = replace(value, \'"trials": 2\', \'"trials": "2"\')',
+    "UPDATE study SET value = replace(value, '\"seeds\": [1]', '\"seeds\": 1')",
+    "UPDATE study SET value = replace(value, '\"random\"', '\"nobody\"')",
+    "UPDATE study SET value = replace(value, '\"proximity\"', '\"gravity\"')",
+    "UPDATE study SET value = 7 WHERE name = 'device'",
+    "UPDATE study SET value = x'00ff' WHERE name = 'format'",
+    "DELETE FROM study WHERE name = 'definition'",
+    "UPDATE runs SET best = 'much'",
+    "UPDATE runs SET best = 9e999",
+    "UPDATE runs SET robots = -6",
+    "UPDATE runs SET team = 'null', variant = 'nobody' WHERE run = 7",
+    "UPDATE runs SET seed = 1.5 WHERE run = 2",
+    "UPDATE runs SET evaluations = 9 WHERE run = 2",
+    "UPDATE evaluations SET cell = 10000 WHERE run = 1",
+    "UPDATE evaluations SET cell = 'x', outcome = x'61'",
+    "UPDATE evaluations SET outcome = 9e999 WHERE run = 4",
+    "DELETE FROM evaluations WHERE run = 2 AND number = 1",
+    "DELETE FROM runs WHERE run = 2",
+    "UPDATE conditions SET exhaustive_cell = -1",
+    "UPDATE conditions SET disturbance = 'gravity' WHERE condition = 0 AND replicate = 1 AND disturbance = 'proximity'",
+    "UPDATE conditions SET before = 'x'",
+    "UPDATE sessions SET machine = 'null'",
+    "UPDATE sessions SET seconds = 'long'",
+    "UPDATE maps SET cells = 'some'",
+    "DROP TABLE sessions",
+    "CREATE TABLE more (x)",
+    "CREATE VIEW more AS SELECT * FROM runs",
+    "CREATE TRIGGER more AFTER INSERT ON runs BEGIN DELETE FROM runs; END",
+    "ALTER TABLE maps ADD COLUMN more",
+    "ALTER TABLE runs RENAME COLUMN best TO worst",
+]
+
+
+@pytest.mark.parametrize("digests", [True, False], ids=["present", "before digests"])
+@pytest.mark.parametrize("statement", HOSTILE)
+def test_hostile_values_get_a_sentence(
+    statement: str,
+    digests: bool,
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "out"
+    if digests:
+        out.mkdir()
+        shutil.copy(folder / JOURNAL, out)
+    else:
+        as_before_digests(folder, out)
+    change(out, statement)
+    study = write_study(tmp_path)
+    outcomes = [
+        swarmbo(capsys, "study", *command)
+        for command in (
+            ("status", out),
+            ("report", out, "--out", tmp_path / "report"),
+            ("run", study, "--out", out, "--learners", "random", "--device", "cpu"),
+        )
+    ]
+    for outcome in outcomes:
+        assert outcome.code in (0, 2)
+        assert (outcome.code == 2) == outcome.stderr.startswith("swarmbo: ")
+        assert outcome.stderr.count("\n") == (outcome.code == 2)
+    if digests:
+        assert 2 in [outcome.code for outcome in outcomes]
+    repaired = swarmbo(capsys, "study", "repair", out)
+    assert repaired.code in (0, 2)
+
+
+# --- files that vanish during the work ---------------------------------------------------------
+
+
+class Deleting(Watcher):
+    """Deletes something when the third run is finished."""
+
+    def __init__(self, delete: Callable[[], object]) -> None:
+        self.delete = delete
+        self.runs = 0
+
+    def finished(self, run: FinishedRun) -> None:
+        self.runs += 1
+        if self.runs == 3:
+            self.delete()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="open files cannot be deleted there")
+@pytest.mark.parametrize("what", ["journal", "all its files", "folder", "lock"])
+def test_deleted_journal_is_said_and_what_is_known_is_saved(
+    what: str, tmp_path: Path, definition: Definition
+) -> None:
+    out = tmp_path / "out"
+    doomed = {"journal": [JOURNAL], "lock": [LOCK]}.get(what)
+
+    def delete() -> None:
+        if what == "folder":
+            shutil.rmtree(out)
+        for path in [out / name for name in doomed] if doomed else list(out.glob("*")):
+            path.unlink()
+
+    with pytest.raises(OSError, match=r"was deleted during the work") as error:
+        run_study(definition, out, threads=1, watcher=Deleting(delete))
+    assert error.value.filename == str(out / (LOCK if what == "lock" else JOURNAL))
+    assert 3 <= len(load_results(out).runs) < RUNS
+    run_study(definition, out, threads=2)
+    run_study(definition, tmp_path / "whole", threads=2)
+    assert_equal_studies(out, tmp_path / "whole")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="open files cannot be deleted there")
+def test_journal_in_the_place_of_a_deleted_one_stays(
+    tmp_path: Path, definition: Definition
+) -> None:
+    out = tmp_path / "out"
+
+    def replace() -> None:
+        for path in out.glob("*"):
+            path.unlink()
+        with Journal.open(out) as journal:
+            journal.begin(definition, "cpu", {})
+
+    with pytest.raises(OSError, match=r"what is known is in study\.2\.sqlite"):
+        run_study(definition, out, threads=1, watcher=Deleting(replace))
+    assert len(load_results(out).runs) == 0
+    (out / "study.2.sqlite").replace(out / JOURNAL)
+    assert len(load_results(out).runs) >= 3
+
+
+@pytest.mark.skipif(os.name == "nt", reason="open files cannot be deleted there")
+def test_two_processes_on_one_journal_make_the_same_study(
+    tmp_path: Path, definition: Definition
+) -> None:
+    out = tmp_path / "out"
+
+    def begin_another() -> None:
+        (out / LOCK).unlink()
+        run_study(definition, out, threads=1)
+
+    with pytest.raises(OSError, match=r"study\.lock.*|deleted during the work"):
+        run_study(definition, out, threads=1, watcher=Deleting(begin_another))
+    run_study(definition, tmp_path / "whole", threads=2)
+    assert_equal_studies(out, tmp_path / "whole")

@@ -382,7 +382,8 @@ def _checkpoint(connection: sqlite3.Connection) -> None:
 @contextmanager
 def new_journal(path: Path) -> Iterator[sqlite3.Connection]:
     """Yield a new journal, with its tables, that takes its place if the block succeeds."""
-    with unfinished(path.parent) as temporary:
+    with unfinished(path.parent, as_folder=True) as folder:
+        temporary = folder / path.name
         with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             with connection:
@@ -390,9 +391,6 @@ def new_journal(path: Path) -> Iterator[sqlite3.Connection]:
                 create_tables(connection)
                 yield connection
                 insert(connection, "study", ("format", _text(FORMAT)), replace=True)
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
         for suffix in _SUFFIXES[1:]:  # of a journal that was deleted without them
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         temporary.replace(path)
