@@ -517,3 +517,67 @@ def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
     text = swarmbo(capsys, "evolve", "--help").stdout
     assert "swarmbo evolve --out mine.map" in text
     assert "--ticks" not in text
+
+
+# --- files that appear or vanish during the work -----------------------------------------------
+
+
+def during(
+    monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object], generation: int = 2
+) -> None:
+    """Let something happen after a generation of the next evolution."""
+    after = checkpoint.Keeper.after_generation
+
+    def patched(keeper: checkpoint.Keeper) -> None:
+        if keeper.evolution.generation == generation:
+            happen()
+        after(keeper)
+
+    monkeypatch.setattr(checkpoint.Keeper, "after_generation", patched)
+
+
+def test_file_that_appears_during_the_work_is_kept_and_so_is_the_map(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("--out", "plain.map", *FAST)
+    during(monkeypatch, lambda: Path("mine.map").write_text("precious"))
+    outcome = run("--out", "mine.map", *FAST, "--json")
+    assert Path("mine.map").read_text() == "precious"
+    assert Path("mine.2.map").read_bytes() == Path("plain.map").read_bytes()
+    assert outcome.stderr == (
+        "mine.map: a file appeared there while the map was evolved; it stays, "
+        "and the map is in mine.2.map\n"
+    )
+    assert json.loads(outcome.stdout)["maps"][0]["map"] == "mine.2.map"
+    assert sorted(path.name for path in Path().iterdir()) == [
+        *("mine.2.map", "mine.map", "plain.map")
+    ]
+
+
+def test_killed_between_map_and_checkpoint_leaves_one_map(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        save_always(patch)
+        during(patch, lambda: CHECKPOINT.rename("kept"), generation=3)
+        run("--out", "mine.map", *FAST)
+    Path("kept").rename(CHECKPOINT)
+    before = Path("mine.map").read_bytes()
+    run("--out", "mine.map", *FAST, "--resume")
+    assert Path("mine.map").read_bytes() == before
+    assert [path.name for path in Path().iterdir()] == ["mine.map"]
+
+
+def test_deleted_lock_ends_the_work_and_keeps_what_is_done(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("--out", "plain.map", *FAST)
+    with monkeypatch.context() as patch:
+        save_always(patch)
+        during(patch, Path("mine.map.lock").unlink, generation=3)
+        outcome = swarmbo(capsys, "evolve", "--out", "mine.map", *FAST)
+    assert outcome.code == 1
+    assert "mine.map.lock: cannot be written (it was deleted during the work" in outcome.stderr
+    assert sorted(path.name for path in Path().iterdir()) == ["mine.map.checkpoint", "plain.map"]
+    run("--out", "mine.map", *FAST, "--resume")
+    assert Path("mine.map").read_bytes() == Path("plain.map").read_bytes()

@@ -412,9 +412,10 @@ def as_before_digests(folder: Path, place: Path) -> Path:
         connection.executescript(f"PRAGMA journal_mode = WAL; BEGIN; {OLD} COMMIT;")
         connection.execute("ATTACH ? AS present", (str(folder / JOURNAL),))
         for table, description in TABLES.items():
+            if table == "copies":
+                continue
             names = ", ".join(description.columns)
             connection.execute(f"INSERT INTO {table} SELECT {names} FROM present.{table}")
-        connection.execute("DELETE FROM study WHERE name LIKE '% (copy)'")
         connection.execute("UPDATE study SET value = '\"swarmbo study 1\"' WHERE name = 'format'")
     return place
 
@@ -463,7 +464,7 @@ def test_one_flipped_bit_is_said_or_changes_nothing_and_the_rest_is_kept(
             refused += 1
             kept = repair_study(out)
             assert kept.damaged is not None
-            assert RUNS - 1 <= kept.runs <= RUNS
+            assert RUNS - 4 <= kept.runs <= RUNS
             whole = load_results(out)
             assert whole.runs.equals(
                 sound[0][sound[0].run.isin(whole.runs.run)].reset_index(drop=True)
@@ -479,7 +480,7 @@ def test_repaired_study_goes_on_to_the_same_results(folder: Path, tmp_path: Path
     change(out, "UPDATE evaluations SET outcome = outcome + 1 WHERE run = 5 AND number = 2")
     change(out, "UPDATE conditions SET before = 99 WHERE condition = 1 AND replicate = 2")
     change(out, "UPDATE study SET value = 'null' WHERE name = 'versions'")
-    with pytest.raises(InputError, match="the row of evaluations with run 5, number 2"):
+    with pytest.raises(InputError, match="row of study with name 'versions' is damaged"):
         load_results(out)
     kept = repair_study(out)
     assert (kept.runs, kept.conditions) == (RUNS - 1, CONDITIONS - 3)
@@ -536,7 +537,8 @@ HOSTILE = [
     "DELETE FROM evaluations WHERE run = 2 AND number = 1",
     "DELETE FROM runs WHERE run = 2",
     "UPDATE conditions SET exhaustive_cell = -1",
-    "UPDATE conditions SET disturbance = 'gravity' WHERE condition = 0 AND replicate = 1 AND disturbance = 'proximity'",
+    "UPDATE conditions SET condition = 9 WHERE disturbance = 'proximity' AND condition = 0",
+    "UPDATE conditions SET disturbance = 'gravity' WHERE disturbance = 'proximity'",
     "UPDATE conditions SET before = 'x'",
     "UPDATE sessions SET machine = 'null'",
     "UPDATE sessions SET seconds = 'long'",

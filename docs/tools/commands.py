@@ -24,6 +24,7 @@ MORE = {  # where a command has a page of its own, and under which name
     "swarmbo play": "play.md|Play",
     "swarmbo map evaluate": "formats.md#scores-of-a-map|File formats",
     "swarmbo study run": "studies.md|Studies",
+    "swarmbo study repair": "studies.md#the-journal|Studies",
     "swarmbo study report": "reports.md|Reports",
     "swarmbo bench": "benchmarks.md|Benchmarks",
 }

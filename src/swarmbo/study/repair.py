@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from swarmbo.errors import InputError, naming
 from swarmbo.files import free_name
 from swarmbo.study.definition import Definition, RunKey, definition_from_json
-from swarmbo.study.rows import COPY, TABLES, DamageError, Rows, insert
+from swarmbo.study.rows import NUMBERED, TABLES, UNREADABLE, DamageError, Rows, decoded, insert
 from swarmbo.study.store import (
     FILES,
     JOURNAL,
@@ -86,17 +86,17 @@ def _sound_rows(path: Path) -> Sound:
                     shutil.copy(path.with_name(name), copy / name)
             if heading is not None:
                 _replace_first_page(copy / JOURNAL, heading)
-            with closing(sqlite3.connect(copy / JOURNAL, isolation_level=None)) as connection:
-                try:
+            try:
+                with closing(sqlite3.connect(copy / JOURNAL)) as connection:
                     rows = Rows(connection, check=False)
-                except sqlite3.DatabaseError:
-                    continue
-                for table in TABLES:
-                    count = len(TABLES[table].key)
-                    for row in _readable(connection, rows, table):
-                        if rows.sound(table, row):
-                            values = tuple(row[: len(TABLES[table].columns)])
-                            sound[table].setdefault(values[:count], values)
+            except UNREADABLE:
+                continue
+            for table in rows.tables:
+                count = len(TABLES[table].key)
+                for row in _readable(copy / JOURNAL, rows, table):
+                    if rows.sound(table, row):
+                        values = tuple(row[: len(TABLES[table].columns)])
+                        sound[table].setdefault(values[:count], values)
     return sound
 
 
@@ -114,43 +114,49 @@ def _replace_first_page(path: Path, page: bytes) -> None:
     path.write_bytes(page[:28] + pages.to_bytes(4, "big") + page[32:] + content[PAGE:])
 
 
-def _readable(connection: sqlite3.Connection, rows: Rows, table: str) -> Iterator[Any]:
-    """What can be read of a table: from its beginning, from its end, and run by run."""
-    names = ", ".join(rows.columns(table))
-    key = TABLES[table].key
-    whole = False
+def _readable(path: Path, rows: Rows, table: str) -> Iterator[Any]:
+    """What can be read of a table: from its beginning, from its end, or page by page."""
+    query = f"SELECT {', '.join(rows.columns(table))} FROM {table}"
     for order in ("ASC", "DESC"):
-        if not whole:
-            by = ", ".join(f"{name} {order}" for name in key)
-            try:
-                yield from connection.execute(f"SELECT {names} FROM {table} ORDER BY {by}")
-                whole = True
-            except sqlite3.DatabaseError:
-                pass
-    if not whole and key[0] == "run":
-        for run in range(1, _last_run(connection) + 1):
-            with suppress(sqlite3.DatabaseError):
-                yield from connection.execute(f"SELECT {names} FROM {table} WHERE run = ?", (run,))
-
-
-def _last_run(connection: sqlite3.Connection) -> int:
-    for table in ("runs", "evaluations"):
+        by = ", ".join(f"{name} {order}" for name in TABLES[table].key)
         try:
-            (last,) = connection.execute(f"SELECT max(run) FROM {table}").fetchone()
-        except sqlite3.DatabaseError:
-            continue
-        if isinstance(last, int) and 0 < last < 10**7:
-            return last
-    return 0
+            with closing(sqlite3.connect(path)) as connection:
+                connection.text_factory = decoded
+                yield from connection.execute(f"{query} ORDER BY {by}")
+                return
+        except UNREADABLE:
+            pass
+    pages = path.stat().st_size // PAGE
+    for page in range(2, pages + 1):
+        with suppress(*UNREADABLE), closing(_rooted_at(path, table, page)) as connection:
+            yield from connection.execute(query)
+
+
+KINDS = b"\x02\x05\x0a\x0d"  # with which pages of rows begin
+
+
+def _rooted_at(path: Path, table: str, page: int) -> sqlite3.Connection:
+    """A connection in which a table consists of one page and those below it."""
+    with path.open("r+b") as file:
+        file.seek(PAGE * (page - 1))
+        if file.read(1) not in KINDS:
+            file.seek(PAGE * (page - 1))
+            file.write(KINDS[3:] if table in NUMBERED else KINDS[2:3])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = ?", (page, table))
+    connection = sqlite3.connect(path)
+    connection.text_factory = decoded
+    return connection
 
 
 def _definition(sound: Sound) -> Definition:
     """The definition, from its value or the copy; what else is there once comes from its copy."""
-    values = sound["study"]
+    values, copies = sound["study"], sound["copies"]
     for name in ("definition", "device", "versions"):
-        for there, missing in ((name, name + COPY), (name + COPY, name)):
-            if (there,) in values:
-                values.setdefault((missing,), (missing, values[there,][1]))
+        for one, other in ((values, copies), (copies, values)):
+            if (name,) in one:
+                other.setdefault((name,), one[name,])
         if (name,) not in values:
             raise InputError(
                 f"the study's {name} is damaged and cannot be had back; begin the study anew in "

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from swarmbo.errors import InputError, short
 
 FORMAT = "swarmbo study 2"
-FORMATS = (FORMAT, "swarmbo study 1")  # the latter has no digests
+FORMATS = (FORMAT, "swarmbo study 1")  # the latter has no digests and no copies
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter of SQLite's own words
 REMEDY = "swarmbo study repair keeps all rows that are sound"
-COPY = " (copy)"  # behind the names of values in `study` that are there twice
 _LARGEST = 2.0**53
 
 
@@ -55,6 +55,7 @@ class Table(NamedTuple):
 
 TABLES = {
     "study": Table({"name": _TEXT, "value": _TEXT}, ("name",)),
+    "copies": Table({"name": _TEXT, "value": _TEXT}, ("name",)),  # of those, on another page
     "maps": Table(
         {
             "map": _TEXT,
@@ -114,10 +115,13 @@ TABLES = {
 }
 
 
+NUMBERED = ("sessions", "runs")  # tables whose key is the number of the row
+
+
 def create_tables(connection: sqlite3.Connection) -> None:
     """Make the tables in an empty database."""
     for name, table in TABLES.items():
-        numbered = name in ("sessions", "runs")
+        numbered = name in NUMBERED
         columns = [f"{column} {kind.sql}" for column, kind in table.columns.items()]
         if numbered:
             columns[0] = f"{table.key[0]} INTEGER PRIMARY KEY"
@@ -163,12 +167,17 @@ class Rows:
 
     def __init__(self, connection: sqlite3.Connection, *, check: bool = True) -> None:
         self._connection = connection
-        connection.text_factory = _decoded
+        connection.text_factory = decoded
         connection.execute("PRAGMA trusted_schema = OFF")
         self.digests = "digest" in self._columns("study")
         if check:
             self._check_tables()
             self._check_format()
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of the tables."""
+        return [name for name in TABLES if self.digests or name != "copies"]
 
     def _columns(self, table: str) -> list[str]:
         found = self._connection.execute(f"PRAGMA table_xinfo({table})")
@@ -182,12 +191,12 @@ class Rows:
         """InputError when the tables are not those of a journal."""
         listed = self._connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
         tables = {name for kind, name, sql in listed if kind == "table"}
-        if not set(TABLES) <= tables:
+        if not set(self.tables) <= tables:
             raise DamageError("is not the journal of a study; name another folder")
         for kind, name, sql in listed:
             if (kind != "table" or name not in TABLES) and not (kind == "index" and sql is None):
                 raise DamageError(f"has the {kind} {short(name)}, which no journal has; {REMEDY}")
-        for name in TABLES:
+        for name in self.tables:
             if self._columns(name) != self.columns(name):
                 raise DamageError(f"the table {name} has other columns than a journal; {REMEDY}")
 
@@ -244,5 +253,6 @@ class Rows:
         return values
 
 
-def _decoded(text: bytes) -> str:
+def decoded(text: bytes) -> str:
+    """A text of a journal, also one that is not UTF-8."""
     return text.decode("utf-8", "replace")

@@ -33,10 +33,9 @@ from swarmbo.files import (
 )
 from swarmbo.study.definition import CaseKey, Definition, RunKey, definition_from_json
 from swarmbo.study.rows import (
-    COPY,
     FORMAT,
     REMEDY,
-    TABLES,
+    UNREADABLE,
     DamageError,
     Rows,
     create_tables,
@@ -158,7 +157,7 @@ class Journal:
         check_study_folder(folder)
         made = not Path(folder).is_dir()
         Path(folder).mkdir(exist_ok=True)
-        path = Path(folder).resolve() / JOURNAL
+        path = Path(folder) / JOURNAL
         try:
             with work_on(folder) as lock:
                 with naming(path), _disk(path):
@@ -213,8 +212,8 @@ class Journal:
         values = {"format": FORMAT, "device": device, "versions": versions()}
         with self._transaction():
             for name, value in (values | {"definition": definition.to_json()}).items():
-                for row in (name, name + COPY):
-                    insert(self._connection, "study", (row, _text(value)), replace=True)
+                for table in ("study", "copies"):
+                    insert(self._connection, table, (name, _text(value)), replace=True)
             for key, content in checksums.items():
                 if key not in there:
                     insert(self._connection, "maps", (*key, *content))
@@ -364,7 +363,7 @@ def _prepare(path: Path) -> None:
                     rows = sound_rows(connection)
                     check_complete(rows)
                     with new_journal(path) as copy:
-                        for table in TABLES:
+                        for table in rows.tables:
                             for row in rows.read(table):
                                 insert(copy, table, row)
                 return
@@ -414,7 +413,7 @@ def _disk(path: Path) -> Iterator[None]:
     """Errors of SQLite as those of the file: OSError of a full disk, InputError of damage."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if isinstance(error, sqlite3.OperationalError) and code not in _DAMAGED:
             number = errno.ENOSPC if code == sqlite3.SQLITE_FULL else errno.EIO
@@ -425,7 +424,7 @@ def _disk(path: Path) -> Iterator[None]:
 _DAMAGED = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
 
 
-def _not_sound(error: sqlite3.DatabaseError) -> str:
+def _not_sound(error: Exception) -> str:
     return f"is not the journal of a study, or damaged ({error})"
 
 
@@ -448,7 +447,7 @@ def has_journal(folder: str | os.PathLike[str]) -> bool:
     try:
         with closing(_read_only(path)) as connection:
             return not _is_empty(connection)
-    except sqlite3.DatabaseError:
+    except UNREADABLE:
         return True  # a damaged one
 
 
@@ -462,7 +461,7 @@ def reading(folder: str | os.PathLike[str]) -> Iterator[Rows]:
         with naming(path), closing(_read_only(path)) as connection:
             connection.execute("BEGIN")  # one state of the journal for all that is read
             yield sound_rows(connection)
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         raise DamageError(f"{path}: {_not_sound(error)}; {REMEDY}") from None
 
 
@@ -507,8 +506,8 @@ def evaluations_of(run: Sequence[Any]) -> int:
 
 def stored(rows: Rows, name: str) -> Any:
     """A value of the study as a whole, None where there is none."""
-    row = next(rows.read("study", "WHERE name = ?", (name,)), None)
-    return None if row is None else parsed(f"the row of study with name {name!r}", row[1])
+    text = dict(rows.read("study")).get(name)
+    return None if text is None else parsed(f"the row of study with name {name!r}", text)
 
 
 def parsed(what: str, text: str) -> Any:
@@ -531,6 +530,8 @@ def stored_definition(rows: Rows) -> Definition:
     """The definition in a journal; InputError of one that was never begun."""
     found = stored(rows, "definition")
     if found is None:
+        if next(rows.read("runs"), None) is not None:
+            raise DamageError(f"it has runs but no definition; {REMEDY}")
         raise InputError("the study has not begun; start it with swarmbo study run")
     return definition_from_json(found)
 
