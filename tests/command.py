@@ -1,11 +1,26 @@
 """The command `swarmbo`, called within the tests' process."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 
 from swarmbo.cli import main
 from swarmbo.cli.terminal import COMPILING
+
+# How long a test waits, in seconds, for what comes in a moment on a machine that is not busy. It is far
+# less than what is interrupted would take.
+PATIENCE = 300
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Wait until something is so; TimeoutError when it does not come."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(0.01)
 
 
 @dataclass

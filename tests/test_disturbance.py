@@ -251,7 +251,7 @@ def test_conditions_are_the_same_in_another_process() -> None:
         "print(json.dumps([c.to_json() for kind in CONDITION_KINDS for c in conditions(kind, 3)]))"
     )
     other = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     ).stdout
     here = [single.to_json() for kind in CONDITION_KINDS for single in conditions(kind, 3)]
     assert json.loads(other) == json.loads(json.dumps(here))

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import swarmbo
+from tests.command import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -57,7 +58,7 @@ def test_commands_of_the_document_run(document: Path, tmp_path: Path) -> None:
             env=settings,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=4 * PATIENCE,
         )
         assert done.returncode == 0, f"{text}\n{done.stderr}"
 

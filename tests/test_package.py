@@ -7,19 +7,20 @@ from importlib.resources import files
 import pytest
 
 import swarmbo
+from tests.command import PATIENCE
 
 
 def in_new_process(code: str) -> str:
     """What a fresh interpreter prints when it runs `code`."""
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     return done.stdout.strip()
 
 
-def test_import_takes_less_than_half_a_second() -> None:
+def test_import_takes_less_than_half_a_second_of_a_core() -> None:
     seconds = in_new_process(
-        "from time import perf_counter as now; start = now(); import swarmbo; print(now() - start)"
+        "from time import process_time as now; start = now(); import swarmbo; print(now() - start)"
     )
     assert float(seconds) < 0.5
 

@@ -28,7 +28,7 @@ from swarmbo.study.definition import (
 )
 from swarmbo.study.runner import references
 from swarmbo.study.store import load_results
-from tests.command import Outcome, swarmbo
+from tests.command import PATIENCE, Outcome, swarmbo, wait_until
 from tests.studies import (
     CONDITIONS,
     ENVIRONMENT,
@@ -434,9 +434,7 @@ def test_killed_at_any_moment_loses_nothing_and_doubles_nothing(run: Run) -> Non
     done = [0]
     while done[-1] < RUNS and killed < 4:
         child = begin("study.toml", "--out", "out", "--threads", 2, "--device", "cpu")
-        deadline = time.monotonic() + 60
-        while child.poll() is None and progress() <= done[-1] and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: child.poll() is not None or progress() > done[-1])
         time.sleep(chance.uniform(0, 0.15))
         child.send_signal(signal.SIGKILL)
         child.wait()
@@ -460,21 +458,17 @@ def progress() -> int:
 def test_ctrl_c_exits_with_130_and_keeps_what_is_done(run: Run) -> None:
     Path("study.toml").write_text(LONGER)
     child = begin("study.toml", "--out", "out", "--threads", 2, "--device", "cpu")
-    deadline = time.monotonic() + 60
-    while child.poll() is None and not progress() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: child.poll() is not None or progress())
     child.send_signal(signal.SIGINT)
-    sent = time.monotonic()
-    _, said = child.communicate(timeout=30)
+    _, said = child.communicate(timeout=PATIENCE)
     assert child.returncode == 130
     assert said == "swarmbo: stopped\n"
-    assert time.monotonic() - sent < 3
     assert 0 < progress() <= RUNS
 
 
 def test_full_disk_is_a_sentence_and_exit_code_1(run: Run) -> None:
     child = begin("study.toml", "--out", "out", "--device", "cpu", limit=2**16)
-    _, said = child.communicate(timeout=120)
+    _, said = child.communicate(timeout=PATIENCE)
     assert child.returncode == 1
     assert said.count("\n") == 1
     assert said.startswith("swarmbo: out/study.sqlite: cannot be written (")

@@ -113,7 +113,7 @@ def test_scenario_is_the_same_in_another_process() -> None:
         "print(scenario.noise_key, scenario.poses.tobytes().hex())"
     )
     other = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     ).stdout.split()
     here = Scenario.draw(seed=7, disturbances=(SoftwareNest(1),))
     assert other == [str(here.noise_key), here.poses.tobytes().hex()]
