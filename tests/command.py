@@ -9,8 +9,8 @@ import pytest
 from swarmbo.cli import main
 from swarmbo.cli.terminal import COMPILING
 
-# How long a test waits, in seconds, for what comes in a moment on a machine that is not busy. It is far
-# less than what is interrupted would take.
+# How long a test waits, in seconds, for what comes in a moment on a machine that is not busy. What is
+# interrupted would take far longer.
 PATIENCE = 300
 
 

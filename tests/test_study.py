@@ -434,7 +434,7 @@ def test_killed_at_any_moment_loses_nothing_and_doubles_nothing(run: Run) -> Non
     done = [0]
     while done[-1] < RUNS and killed < 4:
         child = begin("study.toml", "--out", "out", "--threads", 2, "--device", "cpu")
-        wait_until(lambda: child.poll() is not None or progress() > done[-1])
+        wait_until(lambda: child.poll() is not None or progress() > done[-1])  # noqa: B023
         time.sleep(chance.uniform(0, 0.15))
         child.send_signal(signal.SIGKILL)
         child.wait()
