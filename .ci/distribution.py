@@ -1,4 +1,4 @@
-"""Compare the wheel and the sdist in a folder with what git tracks: nothing missing, nothing else."""
+"""Compare wheel and sdist in a folder with what git tracks: nothing missing, nothing else."""
 
 import subprocess
 import sys

@@ -9,7 +9,7 @@ import pytest
 from swarmbo.cli import main
 from swarmbo.cli.terminal import COMPILING
 
-# How long a test waits, in seconds, for what comes in a moment on a machine that is not busy. What is
+# How long a test waits, in seconds, for what comes in a moment on an idle machine. What is
 # interrupted would take far longer.
 PATIENCE = 300
 
