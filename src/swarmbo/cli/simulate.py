@@ -22,7 +22,7 @@ from swarmbo.controller.network import (
     load_controllers,
     load_teams,
 )
-from swarmbo.errors import InputError, naming
+from swarmbo.errors import InputError, cut, naming, short
 from swarmbo.files import check_writable, whole_file
 from swarmbo.study.conditions import CONDITION_KINDS, read_disturbance
 from swarmbo.world.arena import ARENAS, FORAGING
@@ -195,10 +195,12 @@ def make_scenario(
     """The scenario that the options describe; InputError when they contradict each other."""
     disturbances, implied = read_disturbance(disturbance, seed)
     if arena is not None and arena not in ARENAS:
-        raise InputError(f"--arena: there is no arena {arena!r}; name one of {', '.join(ARENAS)}")
+        raise InputError(
+            f"--arena: there is no arena {short(arena)}; name one of {', '.join(ARENAS)}"
+        )
     if implied is not None and arena not in (None, implied.name):
         raise InputError(
-            f"{disturbance} is for the arena {implied.name}; leave out --arena {arena}"
+            f"{cut(disturbance)} is for the arena {implied.name}; leave out --arena {arena}"
         )
     place = implied or ARENAS[arena or FORAGING.name]
     if poses is not None:
@@ -209,13 +211,14 @@ def make_scenario(
         ):
             if given not in (None, found):
                 raise InputError(
-                    f"{poses}: places {found} {name}, but --{name} is {given}; leave out --{name}"
+                    f"{cut(poses)}: places {found} {name}, but --{name} is {given}; "
+                    f"leave out --{name}"
                 )
         robots = placed.shape[1]
     robots = place.robots if robots is None else robots
     if implied is not None and robots != implied.robots:
         raise InputError(
-            f"{disturbance} is for {implied.robots} robots, not for {robots}; "
+            f"{cut(disturbance)} is for {implied.robots} robots, not for {robots}; "
             f"use {implied.robots} robots"
         )
     ticks = (implied or FORAGING).ticks if ticks is None else ticks
@@ -247,7 +250,7 @@ def check_outputs(scores: Path | None, trace: Path | None, inputs: Iterable[Path
         if path is not None:
             check_writable(path)
             if path.resolve() in taken:
-                raise InputError(f"{path}: is named for two purposes; give each its own file")
+                raise InputError(f"{cut(path)}: is named for two purposes; give each its own file")
             taken.add(path.resolve())
 
 

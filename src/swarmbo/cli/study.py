@@ -18,6 +18,7 @@ from rich.table import Column, Table
 from swarmbo.cli.report import report
 from swarmbo.cli.terminal import errors, load_kernels, millions
 from swarmbo.errors import InputError, short
+from swarmbo.files import check_name, check_path
 
 if TYPE_CHECKING:
     from swarmbo.study.campaign import Plan
@@ -125,6 +126,7 @@ def run(
     from swarmbo.study.definition import Selection, load_definition
 
     definition = load_definition(study)
+    check_name(out)
     selection = Selection(
         tables=words("tables", tables),
         disturbances=words("disturbances", disturbances),
@@ -155,6 +157,7 @@ def status(
     """Say what is done of a study, also while it runs."""
     from swarmbo.study.store import at_work, finished_runs, reading, stored_definition
 
+    check_path(folder)
     with reading(folder) as connection:
         definition = stored_definition(connection)
         found = finished_runs(connection)

@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from swarmbo.errors import InputError, short
+from swarmbo.errors import InputError, cut, short
 from swarmbo.study.units import Done, Unit, work
 
 LOCAL = "local:"
@@ -23,7 +23,7 @@ def check_address(address: str) -> None:
     """InputError when no cluster can have this address, or Dask is not installed."""
     if is_local(address):
         number = address.removeprefix(LOCAL)
-        if not number.isdecimal() or not 1 <= int(number) <= 4096:
+        if not number.isdecimal() or len(number) > 9 or not 1 <= int(number) <= 4096:
             raise InputError(
                 f"--dask: {short(address)} is not local:N; give the number of worker processes, "
                 "1 to 4096"
@@ -140,7 +140,7 @@ def connected(address: str) -> Iterator[Any]:
             client = Client(address, timeout=PATIENCE)
         except (OSError, ValueError):
             raise InputError(
-                f"--dask: no scheduler answers at {address}; start one, or check the address"
+                f"--dask: no scheduler answers at {cut(address)}; start one, or check the address"
             ) from None
         with client:
             yield client
