@@ -34,13 +34,13 @@ def short(value: object) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def cut(place: object) -> str:
+def cut(place: object, most: int = QUOTED) -> str:
     """How a path or name is put into a message: as it is, but its begin and end when it is long."""
     text = str(place)
     if not text.isprintable():
         text = repr(text)[1:-1]
-    half = QUOTED // 2 - 2
-    return text if len(text) <= QUOTED else f"{text[:half]}...{text[-half:]}"
+    half = most // 2 - 2
+    return text if len(text) <= most else f"{text[:half]}...{text[-half:]}"
 
 
 def is_integer(value: object) -> TypeGuard[int]:
