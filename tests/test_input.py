@@ -2,12 +2,19 @@
 
 import gzip
 import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.command import swarmbo
+from tests.command import Outcome, swarmbo
+from tests.studies import write_study
 
 CONTROLLER: dict[str, Any] = {"hidden": 1, "bias": [0, 0, 0], "connections": [[0, 12, 1.0]]}
 POSES = [(0, 0, 1.0, 1.0, 0.0), (0, 1, 1.0, 2.0, 0.0), (1, 0, 1.0, 1.0, 1.0), (1, 1, 0.5, 2.0, 2.0)]
@@ -216,3 +223,170 @@ def test_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert (outcome.code, outcome.stdout) == (2, "")
     assert "'fly'" in outcome.stderr
     assert outcome.stderr.count("\n") == 1
+
+
+# --- paths at which nothing can be read or written ----------------------------------------------
+
+INPUTS = {
+    "simulate": ("simulate {}", ".json"),
+    "simulate packed": ("simulate {}", ".json.gz"),
+    "poses": ("simulate good.json --poses {} --scores new.csv", ".csv"),
+    "teams": ("simulate good.json --teams {} --scores new.csv", ".json"),
+    "disturbance": ("simulate good.json --disturbance {} --scores new.csv", ".json"),
+    "show": ("map show {}", ".map"),
+    "plot": ("map plot one.map {} --out new.png", ".map"),
+    "export": ("map export {} --out new.json", ".map"),
+    "evaluate": ("map evaluate {} --out new.csv", ".map"),
+    "evaluate disturbance": ("map evaluate one.map --disturbance {} --out new.csv", ".json"),
+    "recover map": ("recover --map {} --out new", ".map"),
+    "recover disturbance": ("recover --disturbance {} --out new", ".json"),
+    "replay": ("replay {} --out new.html", ""),
+    "replay file": ("replay {} --out new.html", "/recovery.json"),
+    "replay map": ("replay recovery --map {} --out new.html", ".map"),
+    "study run": ("study run {} --out new", ".toml"),
+    "study map": ("study run bad-map.toml --out new", ".map"),
+    "study disturbance": ("study run bad-disturbance.toml --out new", ".json"),
+    "status": ("study status {}", ""),
+    "report": ("study report {} --out new", ""),
+}
+OUTPUTS = {
+    "scores": ("simulate good.json --scores {}", ".csv"),
+    "trace": ("simulate good.json --trace {}", ".parquet"),
+    "plot": ("map plot one.map --out {}", ".png"),
+    "export": ("map export one.map --out {}", ".json"),
+    "evaluate": ("map evaluate one.map --out {}", ".csv"),
+    "evolve": ("evolve --evaluations 50 --ticks 5 --out {}", ".map"),
+    "evolve again": ("evolve --evaluations 50 --ticks 5 --resume --out {}", ".map"),
+    "recover": ("recover --map one.map --out {}", ""),
+    "recover replay": ("recover --map one.map --out new --replay {}", ".html"),
+    "replay": ("replay recovery --out {}", ".html"),
+    "study run": ("study run good.toml --out {}", ""),
+    "report": ("study report study --out {}", ""),
+}
+BAD_PATHS = {
+    "long name": "x" * 300 + "{}",
+    "long folder": "x" * 300 + "/in{}",
+    "long path": "folder/" * 700 + "in{}",
+    "zero byte": "a\0b{}",
+    "pipe": "pipe{}",
+    "socket": "socket{}",
+    "device": "/dev/zero",
+    "link to nothing": "nowhere{}",
+    "link to itself": "loop{}",
+    "beyond a file": "good.json/in{}",
+    "no rights": "secret{}",
+}
+
+
+@pytest.fixture(scope="module")
+def things(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one good file of every kind."""
+    folder = tmp_path_factory.mktemp("things")
+    (folder / "good.json").write_text(json.dumps([CONTROLLER]))
+    (folder / "recovery").mkdir()
+    (folder / "recovery" / "recovery.json").write_text("{}")
+    (folder / "folder").mkdir()
+    write_study(
+        folder,
+        'maps = ["one.map"]\ntrials = 1\nticks = 5\nevaluations = 1\n[[experiments]]\n'
+        'disturbances = ["food-scarcity"]\nlearners = ["random"]\nconditions = 1\n',
+        "good.toml",
+    )
+    from swarmbo.study.campaign import run_study
+    from swarmbo.study.definition import load_definition
+
+    run_study(load_definition(folder / "good.toml"), folder / "study", threads=1, device="cpu")
+    return folder
+
+
+@pytest.fixture
+def workplace(things: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of that folder to work in; a command that waits for ever there is stopped."""
+    folder = tmp_path / "w"
+    shutil.copytree(things, folder)
+    monkeypatch.chdir(folder)
+
+    def stop(*_: object) -> None:
+        raise AssertionError("the command waits for ever")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(120)
+    yield folder
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def bad_path(kind: str, end: str) -> str:
+    """A path of some kind at which nothing can be read; what has to be there is made."""
+    path = BAD_PATHS[kind].format(end)
+    place = Path(path.removesuffix("/recovery.json"))
+    match kind:
+        case "pipe":
+            os.mkfifo(place)
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(str(place))
+        case "link to nothing":
+            place.symlink_to("no/such/thing")
+        case "link to itself":
+            place.symlink_to(place.name)
+        case "no rights":
+            place.write_text("{}")
+            place.chmod(0)
+            if os.access(place, os.R_OK):
+                pytest.skip("who may read everything, may read this")
+    return path
+
+
+def listing(folder: Path) -> dict[str, int]:
+    """All that there is in a folder, with sizes, but for what SQLite has beside an open journal."""
+    found = {str(path): path.lstat().st_size for path in folder.rglob("*")}
+    return {name: size for name, size in found.items() if not name.endswith(("-wal", "-shm"))}
+
+
+def assert_refused(outcome: Outcome) -> None:
+    """One sentence of a sensible length, and exit code 2."""
+    assert outcome.code == 2, outcome.stderr
+    assert outcome.stdout == ""
+    assert outcome.stderr.startswith("swarmbo: ")
+    assert outcome.stderr.count("\n") == 1
+    assert "Traceback" not in outcome.stderr
+    assert len(outcome.stderr) < 600
+
+
+needs_posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes, sockets and links")
+
+
+@needs_posix
+@pytest.mark.parametrize("kind", BAD_PATHS)
+@pytest.mark.parametrize("use", INPUTS)
+def test_input_that_cannot_be_read_is_one_sentence(
+    use: str, kind: str, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, end = INPUTS[use]
+    path = bad_path(kind, end)
+    good = Path("good.toml").read_text()
+    for name, word in (("bad-map", "one.map"), ("bad-disturbance", "food-scarcity")):
+        Path(f"{name}.toml").write_text(good.replace(f'"{word}"', json.dumps(path)))
+    before = listing(workplace)
+    words = [path if word == "{}" else word for word in shlex.split(command)]
+    outcome = swarmbo(capsys, *words)
+    assert_refused(outcome)
+    assert "written" not in outcome.stderr
+    assert listing(workplace) == before
+
+
+@needs_posix
+@pytest.mark.parametrize("kind", BAD_PATHS)
+@pytest.mark.parametrize("use", OUTPUTS)
+def test_output_that_cannot_be_written_is_one_sentence(
+    use: str, kind: str, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, end = OUTPUTS[use]
+    if kind == "no rights":
+        pytest.skip("a file that may not be read can be replaced")
+    path = bad_path(kind, end)
+    before = listing(workplace)
+    words = [path if word == "{}" else word for word in shlex.split(command)]
+    assert_refused(swarmbo(capsys, *words))
+    assert listing(workplace) == before
