@@ -3,18 +3,25 @@
 import gzip
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from swarmbo import InputError, recover
+from swarmbo.controller.network import load_controllers, load_teams
+from swarmbo.study.campaign import run_study
+from swarmbo.study.definition import load_definition
+from swarmbo.view.footage import load_footage
+from swarmbo.world.disturbance import load_disturbances
 from tests.command import Outcome, swarmbo
-from tests.studies import write_study
+from tests.studies import STUDY, write_study
 
 CONTROLLER: dict[str, Any] = {"hidden": 1, "bias": [0, 0, 0], "connections": [[0, 12, 1.0]]}
 POSES = [(0, 0, 1.0, 1.0, 0.0), (0, 1, 1.0, 2.0, 0.0), (1, 0, 1.0, 1.0, 1.0), (1, 1, 0.5, 2.0, 2.0)]
@@ -292,9 +299,6 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'disturbances = ["food-scarcity"]\nlearners = ["random"]\nconditions = 1\n',
         "good.toml",
     )
-    from swarmbo.study.campaign import run_study
-    from swarmbo.study.definition import load_definition
-
     run_study(load_definition(folder / "good.toml"), folder / "study", threads=1, device="cpu")
     return folder
 
@@ -390,3 +394,140 @@ def test_output_that_cannot_be_written_is_one_sentence(
     words = [path if word == "{}" else word for word in shlex.split(command)]
     assert_refused(swarmbo(capsys, *words))
     assert listing(workplace) == before
+
+
+# --- values of 10,000 characters ----------------------------------------------------------------
+
+LONG = "QJ" * 5_000
+VALUES = {
+    "text": json.dumps(LONG),
+    "words": json.dumps("Q J " * 2_500),
+    "number": "7" * 4_200,
+    "longer number": "-" + "7" * 10_000,
+    "float": "7" * 4_000 + ".5e-4000",
+    "list": json.dumps(["QJ"] * 5_000),
+    "deep list": "[" * 900 + "]" * 900,
+    "object": json.dumps({LONG: LONG}),
+}
+TEAMS = [[0, 0, 0, 0, 0, 0]]
+FAULT = [
+    {"kind": "proximity", "robots": ["none"] * 6},
+    {"kind": "software-food", "robot": 0, "source": 0},
+    {"kind": "food-scarcity", "food": [1, 1, 1]},
+]
+
+
+def places_in(document: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in a JSON value whose content can be replaced: a list or object, and where."""
+    inner = document.items() if isinstance(document, dict) else enumerate(document)
+    for name, value in list(inner):
+        yield document, name
+        if isinstance(value, dict | list):
+            yield from places_in(value)
+
+
+def spoiled(document: Any) -> Iterator[tuple[str, str]]:
+    """A JSON document in which one value, or the name of one, is absurdly long; and what it is."""
+    for parent, name in places_in(document):
+        old = parent[name]
+        for kind, value in VALUES.items():
+            parent[name] = "HERE"
+            yield f"{name} {kind}", json.dumps(document).replace('"HERE"', value)
+        parent[name] = old
+        if isinstance(parent, dict):
+            parent[LONG] = old
+            yield f"{name} twice", json.dumps(document)
+            del parent[LONG]
+
+
+def assert_short(message: str) -> None:
+    """A sentence that quotes at most 80 characters of a value."""
+    assert "\n" not in message.strip()
+    assert len(message) < 600
+    assert max(map(len, re.findall(r"[QJ ]{3,}|7+|[\[\]]+", message)), default=0) <= 80
+    assert "Exceeds the limit" not in message
+
+
+@pytest.mark.parametrize("what", ["controllers", "teams", "disturbances", "recovery"])
+def test_long_values_in_json_are_quoted_with_80_characters(what: str, workplace: Path) -> None:
+    controllers = load_controllers("good.json")
+    documents: dict[str, tuple[Any, Callable[[Path], object]]] = {
+        "controllers": ([CONTROLLER], load_controllers),
+        "teams": (TEAMS, lambda path: load_teams(path, controllers, 6)),
+        "disturbances": (FAULT, load_disturbances),
+        "recovery": ({}, load_footage),
+    }
+    document, load = documents[what]
+    path = Path("spoiled.json")
+    if what == "recovery":
+        recover("one.map", "food-scarcity:0", "random", evaluations=1, trials=1, ticks=5, out="new")
+        path = Path("new/recovery.json")
+        document = json.loads(path.read_text())
+    refused = 0
+    for where, text in spoiled(document):
+        if where.startswith("ticks"):  # those are the scenario's to judge
+            continue
+        path.write_text(text)
+        try:
+            load(path)
+        except InputError as error:
+            refused += 1
+            assert_short(str(error))
+    assert refused > 10
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_long_values_in_a_study_are_quoted_with_80_characters(kind: str, workplace: Path) -> None:
+    lines = STUDY.splitlines()
+    value = VALUES[kind].replace("{", "{ ").replace(":", " =")
+    refused = 0
+    for number, line in enumerate(lines):
+        name, equals, rest = line.partition(" = ")
+        for changed in (f"{name} = {value}", f"{name} = [{value}]", f"{LONG} = {rest}"):
+            if not equals:
+                continue
+            text = "\n".join([*lines[:number], changed, *lines[number + 1 :]])
+            Path("spoiled.toml").write_text(text)
+            try:
+                load_definition("spoiled.toml")
+            except InputError as error:
+                refused += 1
+                assert_short(str(error))
+    assert refused > 10
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(command for command, _ in (*INPUTS.values(), *OUTPUTS.values()) if "{}" in command),
+        *(
+            f"simulate good.json --{option} {{}}"
+            for option in ("arena", "ticks", "trials", "seed", "threads", "device")
+        ),
+        "simulate good.json {}",
+        "simulate good.json --disturbance proximity:{}",
+        *(
+            f"recover --{option} {{}}"
+            for option in ("learner", "option", "option alpha={} --option", "seed", "device")
+        ),
+        "recover --option alpha={}",
+        "recover --option {}=1 --option {}=1",
+        *(f"evolve --out new.map --{name} {{}}" for name in ("preset", "descriptor", "device")),
+        *(
+            f"study run good.toml --out new --{name} {{}}"
+            for name in ("tables", "disturbances", "learners", "replicates", "dask", "device")
+        ),
+        "study run good.toml --out new --dask local:{}",
+        "bench --device {}",
+        "simulate --{}",
+        "{}",
+        "study {}",
+    ],
+)
+@pytest.mark.parametrize("value", [LONG, "Q J " * 2_500, "7" * 10_000], ids=["text", "words", "7"])
+def test_long_values_of_options_are_quoted_with_80_characters(
+    command: str, value: str, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = swarmbo(capsys, *(word.replace("{}", value) for word in shlex.split(command)))
+    assert_refused(outcome)
+    assert_short(outcome.stderr)

@@ -28,7 +28,7 @@ class Commands(TyperGroup):
         except typer.TyperException as error:
             values = rf"(?<=')[^']{{{QUOTED},}}(?=')|\S{{{QUOTED},}}"
             message = re.sub(values, lambda found: cut(found[0]), error.message)
-            error.message = cut(message, 3 * QUOTED)  # of many short ones, too
+            error.message = cut(message, 2 * QUOTED)  # of many short ones, too
             raise
 
 
