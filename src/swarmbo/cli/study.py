@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column, Table
 
 from swarmbo.cli.report import report
-from swarmbo.cli.terminal import errors, load_kernels, millions
+from swarmbo.cli.terminal import counted, errors, load_kernels, millions
 from swarmbo.errors import InputError, short
 from swarmbo.files import check_name, check_path
 
@@ -298,6 +298,7 @@ def watching(out: Path, dask: str | None) -> Iterator[Any]:
         def __init__(self) -> None:
             self.found: Found = {}
             self.done = 0.0  # robot-ticks, about
+            self.there: int | None = None  # workers of a Dask cluster
 
         def begin(self, plan: "Plan") -> None:
             self.plan = plan
@@ -321,10 +322,19 @@ def watching(out: Path, dask: str | None) -> Iterator[Any]:
             self.done = cost
             self.at = perf_counter()
 
+        def workers(self, count: int) -> None:
+            if count == 0 and self.there != 0:
+                errors.print("the scheduler has no workers; waiting until there are some")
+            elif self.there == 0 and count:
+                errors.print(f"the scheduler has {counted(count, 'worker')} now")
+            self.there = count
+
         def __rich__(self) -> Group:
             """The tables so far; a bar with rate and time left."""
             seconds = perf_counter() - self.start
             words = [f"{len(self.found):,}/{len(self.plan.runs):,} runs", spoken(seconds)]
+            if self.there is not None:
+                words.insert(1, counted(self.there, "worker"))
             if self.done:
                 rate = self.done / (self.at - self.start)
                 left = max((self.plan.cost - self.done) / rate - (perf_counter() - self.at), 0)

@@ -1,7 +1,7 @@
 """Units of a study on the workers of a Dask cluster."""
 
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,11 +42,15 @@ def check_address(address: str) -> None:
 
 
 def on_cluster(
-    units: Sequence[Unit], contents: Mapping[str, bytes], client: Any
+    units: Sequence[Unit],
+    contents: Mapping[str, bytes],
+    client: Any,
+    workers: Callable[[int], None],
 ) -> Generator[tuple[Unit, Done], None, None]:
     """Units with what came out, as they are finished, by the workers of a cluster.
 
-    What a worker was doing when it died is done again by another.
+    What a worker was doing when it died is done again by another. `workers` is
+    called with how many there are, every few seconds or more often.
     """
     from distributed import CancelledError, KilledWorker
 
@@ -65,7 +69,9 @@ def on_cluster(
                 unit = unit._replace(study="")
                 future = client.submit(_work, study, unit, needed, pure=False, priority=-number)
                 running[future] = number
-            for future in _ended(running):
+            ended = _ended(running)
+            workers(len(client.nthreads()))
+            for future in ended:
                 if not future.done():  # its worker died before the result was fetched
                     continue
                 number = running.pop(future)
