@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from swarmbo import __version__
-from swarmbo.cli.terminal import counted, load_kernels, millions, progress_bar
+from swarmbo.cli.terminal import counted, load_kernels, millions, print_whole, progress_bar
 from swarmbo.controller.bundled import BUNDLED, bundled_controllers
 from swarmbo.controller.network import (
     Controller,
@@ -325,13 +325,13 @@ def print_table(
     items = result.items.sum(axis=2)
     spread = items.std(axis=1, ddof=1) if trials > 1 else None
     table = Table(
-        Column("team", justify="right"),
-        *([] if teams is None else [Column("controllers", max_width=20, no_wrap=True)]),
-        Column("items", justify="right"),
-        Column("per robot", justify="right"),
-        Column("uniformity", justify="right"),
-        Column("centre distance", justify="right"),
-        Column("coverage", justify="right"),
+        Column("team", justify="right", no_wrap=True),
+        *([] if teams is None else [Column("controllers", overflow="fold")]),
+        Column("items", justify="right", no_wrap=True),
+        Column("per robot", justify="right", no_wrap=True),
+        Column("uniformity", justify="right", no_wrap=True),
+        Column("centre distance", justify="right", no_wrap=True),
+        Column("coverage", justify="right", no_wrap=True),
         box=SIMPLE_HEAD,
     )
 
@@ -365,7 +365,7 @@ def print_table(
         f"{counted(trials, 'trial')} of {counted(scenario.ticks, 'tick')} "
         f"({scenario.ticks * scenario.tick:g} s); broken: {broken}"
     )
-    screen.print(table)
+    print_whole(screen, table)
     if count > ROWS:
         screen.print(f"The best and the worst of {count} teams; --scores writes all.")
     mean = result.performance.mean()
