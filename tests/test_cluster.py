@@ -102,7 +102,7 @@ def test_cluster_without_workers_is_waited_for_and_this_is_said(tmp_path: Path) 
     with distributed.LocalCluster(
         n_workers=0, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=None
     ) as cluster:
-        command = ["study", "run", path, "--out", tmp_path / "out", "--dask"]
+        command = ["study", "run", str(path), "--out", str(tmp_path / "out"), "--dask"]
         process = subprocess.Popen(
             [sys.executable, "-m", "swarmbo", *command, cluster.scheduler_address],
             stdout=subprocess.PIPE,

@@ -234,13 +234,8 @@ def asked_for(definition: "Definition", options: Iterable[str]) -> "list[RunKey]
 
     asked: set[RunKey] = set()
     try:
-        for parts in dict.fromkeys(json.dumps(json.loads(text)["selection"]) for text in options):
-            selection = Selection(
-                **{
-                    name: tuple(part) if isinstance(part, list) else part
-                    for name, part in json.loads(parts).items()
-                }
-            )
+        for text in dict.fromkeys(options):
+            selection = Selection(**json.loads(text)["selection"])
             asked.update(definition.selected(selection))
     except (ValueError, KeyError, TypeError, AttributeError):
         return list(definition.runs)
