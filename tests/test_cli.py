@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +192,66 @@ def test_teams_may_mix_controllers(run: Run) -> None:
     same = {"team": 0, "controllers": 0}
     assert mixed["teams"][1] | same == plain["teams"][2] | same
     assert "0 1 2 3 4 5" in run("simulate", "example", *QUICK, "--teams", "teams.json").stdout
+
+
+NUMBERS = re.compile(r"[0-9]+\.[0-9]{2} ± +[0-9.]+|[0-9]+\.[0-9]{2,3}(?![0-9])")
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 72, 80])
+@pytest.mark.parametrize("robots", [6, 12])
+def test_narrow_terminals_cut_no_number_and_no_controller(
+    run: Run, monkeypatch: pytest.MonkeyPatch, width: int, robots: int
+) -> None:
+    team = [0, 1, 2, 3, 4, 5] * (robots // 6)
+    Path("teams.json").write_text(json.dumps([team, [5] * robots]))
+    arguments = ("simulate", "example", "--teams", "teams.json", "--robots", robots)
+    arena = ("--arena", "foraging-2x", "--ticks", 200)
+
+    def lines(columns: int) -> list[str]:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        return run(*arguments, *arena).stdout.partition("\nItems:")[0].splitlines()[1:]
+
+    wide, narrow = lines(200), lines(width)
+    assert "…" not in "".join(wide + narrow)
+    assert NUMBERS.findall("\n".join(narrow)) == NUMBERS.findall("\n".join(wide))
+    assert len(NUMBERS.findall("\n".join(narrow))) == 2 * 5
+    if width >= 60:
+        assert max(map(len, narrow)) <= width
+    first = next(number for number, line in enumerate(narrow) if "±" in line)
+    second = next(n for n, line in enumerate(narrow) if "±" in line and n > first)
+    shown = "".join(NUMBERS.sub("", line) for line in narrow[first:second])
+    assert [int(word) for word in shown.split()] == [0, *team]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+def test_real_terminal_of_80_columns_shows_every_number(run: Run) -> None:
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    Path("teams.json").write_text("[[0, 1, 2, 3, 4, 5]]")
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    plain = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "swarmbo", "simulate", "example", "--teams", "teams.json"],
+        stdin=slave,
+        stdout=slave,
+        stderr=subprocess.DEVNULL,
+        env=plain | {"TERM": "xterm"},
+    )
+    os.close(slave)
+    shown = b""
+    with suppress(OSError):  # Linux's way to say that nobody writes any more
+        while piece := os.read(master, 65536):
+            shown += piece
+    os.close(master)
+    assert process.wait(timeout=60) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    (row,) = (line for line in text.splitlines() if line.startswith("     0  "))
+    assert re.search(r"0 1 2 3 4 5 +[0-9]+\.[0-9]{2} ± +[0-9.]+( +[0-9]\.[0-9]{2,3}){4}", row)
+    assert len(row.rstrip()) <= 80
 
 
 def test_poses_are_used_as_they_are_with_the_seeds_noise(run: Run) -> None:

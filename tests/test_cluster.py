@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -12,7 +15,7 @@ from swarmbo.study import campaign, units
 from swarmbo.study.campaign import Watcher, run_study
 from swarmbo.study.store import FinishedRun, load_results
 from tests.command import swarmbo
-from tests.studies import RUNS, STUDY, assert_equal_studies, read_study, write_study
+from tests.studies import ENVIRONMENT, RUNS, STUDY, assert_equal_studies, read_study, write_study
 
 distributed = pytest.importorskip("distributed")
 psutil = pytest.importorskip("psutil")
@@ -92,6 +95,37 @@ def test_running_cluster_continues_what_threads_began(
     assert f"{RUNS // 2} runs in " in outcome.stdout
     run_study(read_study(tmp_path), tmp_path / "whole", threads=1, device="cpu")
     assert_equal_studies(tmp_path / "out", tmp_path / "whole")
+
+
+def test_cluster_without_workers_is_waited_for_and_this_is_said(tmp_path: Path) -> None:
+    path = write_study(tmp_path)
+    with distributed.LocalCluster(
+        n_workers=0, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=None
+    ) as cluster:
+        command = ["study", "run", str(path), "--out", str(tmp_path / "out"), "--dask"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "swarmbo", *command, cluster.scheduler_address],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+        )
+        deadline = Timer(300, process.kill)
+        deadline.start()
+        try:
+            assert process.stderr is not None
+            said = process.stderr.readline()
+            assert said == "the scheduler has no workers; waiting until there are some\n"
+            assert process.poll() is None
+            cluster.scale(1)
+            output, more = process.communicate()
+        finally:
+            deadline.cancel()
+            process.kill()
+    assert (process.returncode, more) == (0, "the scheduler has 1 worker now\n")
+    assert f"{RUNS} runs in " in output
+    run_study(read_study(tmp_path), tmp_path / "one", threads=2, device="cpu")
+    assert_equal_studies(tmp_path / "out", tmp_path / "one")
 
 
 def test_mistake_of_a_worker_is_a_sentence(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """The commands and programs in README and docs/ run as they stand, and no page lags behind.
 
-Blocks marked `bash` and `python` are run, those of one document in one folder and in their order;
-blocks marked otherwise (`sh`, `json`, ...) are not. Evolutions and recoveries that the shell starts
-run at reduced size.
+Blocks marked `bash` and `python` are run, those of one document in their order, each in the folder
+in which the one before has ended, the first in one that is like a checkout; blocks marked otherwise
+(`sh`, `json`, ...) are not. Evolutions and recoveries that the shell starts run at reduced size.
 """
 
 import importlib.util
@@ -30,6 +30,7 @@ esac
 exec "{python}" -m swarmbo "$@"
 """
 SHELLS = {"bash": ["bash", "-euo", "pipefail", "-c"], "python": ["python", "-c"]}
+WHERE = "\npwd > '{}'\n"  # the folder in which a block of the shell ends
 
 
 def blocks(document: Path) -> list[tuple[str, str]]:
@@ -41,26 +42,33 @@ def blocks(document: Path) -> list[tuple[str, str]]:
 @pytest.mark.skipif(os.name == "nt", reason="the documents speak to a POSIX shell")
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d)], ids=lambda d: d.name)
 def test_commands_of_the_document_run(document: Path, tmp_path: Path) -> None:
-    programs = tmp_path / "bin"
+    programs, folder, where = tmp_path / "bin", tmp_path / "checkout", tmp_path / "where"
     programs.mkdir()
+    folder.mkdir()
     for name, command in (("python", 'exec "{python}" "$@"'), ("swarmbo", SWARMBO)):
         (programs / name).write_text("#!/bin/sh\n" + command.format(python=sys.executable))
         (programs / name).chmod(0o755)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (folder / "examples").symlink_to(ROOT / "examples")
+    where.write_text(str(folder))
     settings = os.environ | {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(Path(swarmbo.__file__).parent.parent),
     }
     for language, text in blocks(document):
+        program = text + WHERE.format(where) if language == "bash" else text
         done = subprocess.run(
-            [*SHELLS[language], text],
-            cwd=tmp_path,
+            [*SHELLS[language], program],
+            cwd=where.read_text().strip(),
             env=settings,
             capture_output=True,
             text=True,
             timeout=4 * PATIENCE,
         )
         assert done.returncode == 0, f"{text}\n{done.stderr}"
+    if document.name == "README.md":  # what it makes is where git ignores it
+        assert sorted(path.name for path in folder.iterdir()) == ["examples", "tour"]
+        assert len(list((folder / "tour").iterdir())) > 10
+        assert "tour/" in (ROOT / ".gitignore").read_text().split()
 
 
 @pytest.mark.parametrize("document", [*DOCUMENTS, *ROOT.glob("C*.md")], ids=lambda path: path.name)

@@ -1,17 +1,26 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all, and read up to a limit."""
 
 import errno
+import gzip
+import hashlib
 import os
 import signal
 import subprocess
 import sys
+import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from swarmbo import InputError
-from swarmbo.files import free_name, locked, unfinished, whole_file, whole_folder
-from tests.studies import ENVIRONMENT
+from swarmbo.errors import cut
+from swarmbo.evolution import map_file
+from swarmbo.files import free_name, locked, read_json, unfinished, whole_file, whole_folder
+from swarmbo.study.definition import load_definition
+from tests.studies import ENVIRONMENT, small_map
 
 
 def test_file_appears_when_the_block_is_done(tmp_path: Path) -> None:
@@ -202,3 +211,133 @@ def test_second_lock_of_a_process_is_refused_and_leaves_the_first(tmp_path: Path
                 lock.check()
     with locked(file, "busy"):
         pass
+
+
+EXPERIMENT = "[[experiments]]\ndisturbances = ['ground']\nlearners = ['smbo']\n"
+
+# --- reading ------------------------------------------------------------------------------------
+
+MEMORY = """
+import resource
+from pathlib import Path
+from swarmbo import InputError, load_map
+from swarmbo.evolution.checkpoint import begun_on
+from swarmbo.files import read_json
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    {call}
+except InputError as error:
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, error)
+"""
+
+
+def complaint(call: str) -> tuple[int, str]:
+    """How many MiB a call takes in a process of its own until it raises InputError, and that."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY.format(call=call)], capture_output=True, text=True, check=True
+    )
+    memory, words = done.stdout.split(" ", 1)
+    return int(memory), words.strip()
+
+
+def zeros(packer: Any, mebibytes: int) -> bytes:
+    """So many MiB of zeros, packed."""
+    piece = bytes(2**20)
+    return b"".join([*(packer.compress(piece) for _ in range(mebibytes)), packer.flush()])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs getrusage")
+def test_packed_text_is_unpacked_only_up_to_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(zeros(zlib.compressobj(9, wbits=31), 1000))
+    assert path.stat().st_size < 1_100_000
+    memory, words = complaint(f"read_json({str(path)!r})")
+    assert words.endswith(
+        "bomb.json.gz: holds more than 64 MiB, unpacked; give a smaller file, or set the "
+        "environment variable SWARMBO_MAX_INPUT to more MiB"
+    )
+    assert memory < 200
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs getrusage")
+@pytest.mark.parametrize("name", ["bomb.map", "bomb.map.checkpoint"])
+def test_packed_arrays_of_a_map_are_unpacked_only_up_to_their_size(
+    name: str, tmp_path: Path
+) -> None:
+    data = small_map(1).to_bytes()
+    line = data[len(map_file.MAGIC) :].partition(b"\n")[0]
+    bomb = map_file.MAGIC + line + b"\n" + zeros(zlib.compressobj(9), 1000)
+    (tmp_path / name).write_bytes(bomb + hashlib.blake2b(bomb, digest_size=32).digest())
+    call = f"load_map({str(tmp_path / name)!r})"
+    if name.endswith("checkpoint"):
+        call = f"begun_on(Path({str(tmp_path / 'bomb.map')!r}))"
+    memory, words = complaint(call)
+    assert "bytes exactly; " in words
+    assert memory < 50
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs files with holes")
+def test_huge_files_are_not_read_to_their_end(tmp_path: Path) -> None:
+    for name, call, limit in (
+        ("huge.json", "read_json({!r})", "holds more than 64 MiB; give a smaller file"),
+        ("huge.map", "load_map({!r})", "is larger than any map"),
+        (
+            "new.map.checkpoint",
+            "begun_on(Path({!r}).with_suffix(''))",
+            "is larger than any map; delete it to start anew",
+        ),
+    ):
+        path = tmp_path / name
+        with path.open("wb") as file:
+            file.truncate(2**40)
+        memory, words = complaint(call.format(str(path)))
+        assert limit in words
+        assert memory < 200
+
+
+def test_variable_sets_the_limit_of_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "wide.json.gz"
+    path.write_bytes(gzip.compress(b"[" + b" " * 2**20 + b"]"))
+    monkeypatch.setenv("SWARMBO_MAX_INPUT", "1")
+    with pytest.raises(InputError, match=r"wide\.json\.gz: holds more than 1 MiB, unpacked"):
+        read_json(path)
+    monkeypatch.setenv("SWARMBO_MAX_INPUT", "2")
+    assert read_json(path) == []
+    for text in ("", "0", "-1", "many", "9" * 100):
+        monkeypatch.setenv("SWARMBO_MAX_INPUT", text)
+        with pytest.raises(InputError, match=r"variable SWARMBO_MAX_INPUT is '.*; give an int"):
+            read_json(path)
+
+
+def test_text_that_just_fits_is_read_in_all_its_members(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = b"[" + b" " * (2**20 - 2) + b"]"
+    monkeypatch.setenv("SWARMBO_MAX_INPUT", "1")
+    (tmp_path / "two.json.gz").write_bytes(gzip.compress(text[:1000]) + gzip.compress(text[1000:]))
+    (tmp_path / "plain.json").write_bytes(text)
+    assert read_json(tmp_path / "two.json.gz") == read_json(tmp_path / "plain.json") == []
+
+
+def test_integers_of_too_many_digits_are_called_that(tmp_path: Path) -> None:
+    (tmp_path / "long.json").write_text("[" + "7" * 5_000 + "]")
+    (tmp_path / "long.toml").write_text("evaluations = " + "7" * 5_000)
+    words = r"long\.\w+: holds an integer of more than 4,300 digits; give numbers of a sensible"
+    with pytest.raises(InputError, match=words):
+        read_json(tmp_path / "long.json")
+    with pytest.raises(InputError, match=words):
+        load_definition(tmp_path / "long.toml")
+    (tmp_path / "hex.toml").write_text("maps = [0x" + "f" * 5_000 + "]\n" + EXPERIMENT)
+    with pytest.raises(InputError, match=r"maps has a huge int; give names of maps"):
+        load_definition(tmp_path / "hex.toml")
+
+
+@given(st.text() | st.text(min_size=70))
+def test_quoted_paths_have_begin_and_end_and_nothing_that_a_terminal_obeys(text: str) -> None:
+    shown = cut(text)
+    assert len(shown) <= 80
+    assert shown.isprintable()
+    if text.isprintable():
+        assert shown == text or (
+            len(text) > 80 and text.startswith(shown[:38]) and text.endswith(shown[-38:])
+        )

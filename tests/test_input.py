@@ -2,12 +2,26 @@
 
 import gzip
 import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.command import swarmbo
+from swarmbo import InputError, recover
+from swarmbo.controller.network import load_controllers, load_teams
+from swarmbo.study.campaign import run_study
+from swarmbo.study.definition import load_definition
+from swarmbo.view.footage import load_footage
+from swarmbo.world.disturbance import load_disturbances
+from tests.command import Outcome, swarmbo
+from tests.studies import STUDY, write_study
 
 CONTROLLER: dict[str, Any] = {"hidden": 1, "bias": [0, 0, 0], "connections": [[0, 12, 1.0]]}
 POSES = [(0, 0, 1.0, 1.0, 0.0), (0, 1, 1.0, 2.0, 0.0), (1, 0, 1.0, 1.0, 1.0), (1, 1, 0.5, 2.0, 2.0)]
@@ -216,3 +230,304 @@ def test_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert (outcome.code, outcome.stdout) == (2, "")
     assert "'fly'" in outcome.stderr
     assert outcome.stderr.count("\n") == 1
+
+
+# --- paths at which nothing can be read or written ----------------------------------------------
+
+INPUTS = {
+    "simulate": ("simulate {}", ".json"),
+    "simulate packed": ("simulate {}", ".json.gz"),
+    "poses": ("simulate good.json --poses {} --scores new.csv", ".csv"),
+    "teams": ("simulate good.json --teams {} --scores new.csv", ".json"),
+    "disturbance": ("simulate good.json --disturbance {} --scores new.csv", ".json"),
+    "show": ("map show {}", ".map"),
+    "plot": ("map plot one.map {} --out new.png", ".map"),
+    "export": ("map export {} --out new.json", ".map"),
+    "evaluate": ("map evaluate {} --out new.csv", ".map"),
+    "evaluate disturbance": ("map evaluate one.map --disturbance {} --out new.csv", ".json"),
+    "recover map": ("recover --map {} --out new", ".map"),
+    "recover disturbance": ("recover --disturbance {} --out new", ".json"),
+    "replay": ("replay {} --out new.html", ""),
+    "replay file": ("replay {} --out new.html", "/recovery.json"),
+    "replay map": ("replay recovery --map {} --out new.html", ".map"),
+    "study run": ("study run {} --out new", ".toml"),
+    "study map": ("study run bad-map.toml --out new", ".map"),
+    "study disturbance": ("study run bad-disturbance.toml --out new", ".json"),
+    "status": ("study status {}", ""),
+    "report": ("study report {} --out new", ""),
+}
+OUTPUTS = {
+    "scores": ("simulate good.json --scores {}", ".csv"),
+    "trace": ("simulate good.json --trace {}", ".parquet"),
+    "plot": ("map plot one.map --out {}", ".png"),
+    "export": ("map export one.map --out {}", ".json"),
+    "evaluate": ("map evaluate one.map --out {}", ".csv"),
+    "evolve": ("evolve --evaluations 50 --ticks 5 --out {}", ".map"),
+    "evolve again": ("evolve --evaluations 50 --ticks 5 --resume --out {}", ".map"),
+    "recover": ("recover --map one.map --out {}", ""),
+    "recover replay": ("recover --map one.map --out new --replay {}", ".html"),
+    "replay": ("replay recovery --out {}", ".html"),
+    "study run": ("study run good.toml --out {}", ""),
+    "report": ("study report study --out {}", ""),
+}
+BAD_PATHS = {
+    "long name": "x" * 300 + "{}",
+    "long folder": "x" * 300 + "/in{}",
+    "long path": "folder/" * 700 + "in{}",
+    "zero byte": "a\0b{}",
+    "pipe": "pipe{}",
+    "socket": "socket{}",
+    "device": "/dev/zero",
+    "link to nothing": "nowhere{}",
+    "link to itself": "loop{}",
+    "beyond a file": "good.json/in{}",
+    "no rights": "secret{}",
+}
+
+
+@pytest.fixture(scope="module")
+def things(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one good file of every kind."""
+    folder = tmp_path_factory.mktemp("things")
+    (folder / "good.json").write_text(json.dumps([CONTROLLER]))
+    (folder / "recovery").mkdir()
+    (folder / "recovery" / "recovery.json").write_text("{}")
+    (folder / "folder").mkdir()
+    write_study(
+        folder,
+        'maps = ["one.map"]\ntrials = 1\nticks = 5\nevaluations = 1\n[[experiments]]\n'
+        'disturbances = ["food-scarcity"]\nlearners = ["random"]\nconditions = 1\n',
+        "good.toml",
+    )
+    run_study(load_definition(folder / "good.toml"), folder / "study", threads=1, device="cpu")
+    return folder
+
+
+@pytest.fixture
+def workplace(things: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of that folder to work in; a command that waits for ever there is stopped."""
+    folder = tmp_path / "w"
+    shutil.copytree(things, folder)
+    monkeypatch.chdir(folder)
+
+    def stop(*_: object) -> None:
+        raise AssertionError("the command waits for ever")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(120)
+    yield folder
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def bad_path(kind: str, end: str) -> str:
+    """A path of some kind at which nothing can be read; what has to be there is made."""
+    path = BAD_PATHS[kind].format(end)
+    place = Path(path.removesuffix("/recovery.json"))
+    match kind:
+        case "pipe":
+            os.mkfifo(place)
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(str(place))
+        case "link to nothing":
+            place.symlink_to("no/such/thing")
+        case "link to itself":
+            place.symlink_to(place.name)
+        case "no rights":
+            place.write_text("{}")
+            place.chmod(0)
+            if os.access(place, os.R_OK):
+                pytest.skip("who may read everything, may read this")
+    return path
+
+
+def listing(folder: Path) -> dict[str, int]:
+    """All that there is in a folder, with sizes, but for what SQLite has beside an open journal."""
+    found = {str(path): path.lstat().st_size for path in folder.rglob("*")}
+    return {name: size for name, size in found.items() if not name.endswith(("-wal", "-shm"))}
+
+
+def assert_refused(outcome: Outcome) -> None:
+    """One sentence of a sensible length, and exit code 2."""
+    assert outcome.code == 2, outcome.stderr
+    assert outcome.stdout == ""
+    assert outcome.stderr.startswith("swarmbo: ")
+    assert outcome.stderr.count("\n") == 1
+    assert "Traceback" not in outcome.stderr
+    assert len(outcome.stderr) < 600
+
+
+needs_posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes, sockets and links")
+
+
+@needs_posix
+@pytest.mark.parametrize("kind", BAD_PATHS)
+@pytest.mark.parametrize("use", INPUTS)
+def test_input_that_cannot_be_read_is_one_sentence(
+    use: str, kind: str, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, end = INPUTS[use]
+    path = bad_path(kind, end)
+    good = Path("good.toml").read_text()
+    for name, word in (("bad-map", "one.map"), ("bad-disturbance", "food-scarcity")):
+        Path(f"{name}.toml").write_text(good.replace(f'"{word}"', json.dumps(path)))
+    before = listing(workplace)
+    words = [path if word == "{}" else word for word in shlex.split(command)]
+    outcome = swarmbo(capsys, *words)
+    assert_refused(outcome)
+    assert "written" not in outcome.stderr
+    assert listing(workplace) == before
+
+
+@needs_posix
+@pytest.mark.parametrize("kind", BAD_PATHS)
+@pytest.mark.parametrize("use", OUTPUTS)
+def test_output_that_cannot_be_written_is_one_sentence(
+    use: str, kind: str, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, end = OUTPUTS[use]
+    if kind == "no rights":
+        pytest.skip("a file that may not be read can be replaced")
+    path = bad_path(kind, end)
+    before = listing(workplace)
+    words = [path if word == "{}" else word for word in shlex.split(command)]
+    assert_refused(swarmbo(capsys, *words))
+    assert listing(workplace) == before
+
+
+# --- values of 10,000 characters ----------------------------------------------------------------
+
+LONG = "QJ" * 5_000
+VALUES = {
+    "text": json.dumps(LONG),
+    "words": json.dumps("Q J " * 2_500),
+    "number": "7" * 4_200,
+    "longer number": "-" + "7" * 10_000,
+    "float": "7" * 4_000 + ".5e-4000",
+    "list": json.dumps(["QJ"] * 5_000),
+    "deep list": "[" * 900 + "]" * 900,
+    "object": json.dumps({LONG: LONG}),
+}
+TEAMS = [[0, 0, 0, 0, 0, 0]]
+FAULT = [
+    {"kind": "proximity", "robots": ["none"] * 6},
+    {"kind": "software-food", "robot": 0, "source": 0},
+    {"kind": "food-scarcity", "food": [1, 1, 1]},
+]
+
+
+def places_in(document: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in a JSON value whose content can be replaced: a list or object, and where."""
+    inner = document.items() if isinstance(document, dict) else enumerate(document)
+    for name, value in list(inner):
+        yield document, name
+        if isinstance(value, dict | list):
+            yield from places_in(value)
+
+
+def spoiled(document: Any) -> Iterator[tuple[str, str]]:
+    """A JSON document in which one value, or the name of one, is absurdly long; and what it is."""
+    for parent, name in places_in(document):
+        old = parent[name]
+        for kind, value in VALUES.items():
+            parent[name] = "HERE"
+            yield f"{name} {kind}", json.dumps(document).replace('"HERE"', value)
+        parent[name] = old
+        if isinstance(parent, dict):
+            parent[LONG] = old
+            yield f"{name} twice", json.dumps(document)
+            del parent[LONG]
+
+
+def assert_short(message: str) -> None:
+    """A sentence that quotes at most 80 characters of a value."""
+    assert "\n" not in message.strip()
+    assert len(message) < 600
+    assert max(map(len, re.findall(r"[QJ ]{3,}|7+|[\[\]]+", message)), default=0) <= 80
+    assert "Exceeds the limit" not in message
+
+
+@pytest.mark.parametrize("what", ["controllers", "teams", "disturbances", "recovery"])
+def test_long_values_in_json_are_quoted_with_80_characters(what: str, workplace: Path) -> None:
+    controllers = load_controllers("good.json")
+    documents: dict[str, tuple[Any, Callable[[Path], object]]] = {
+        "controllers": ([CONTROLLER], load_controllers),
+        "teams": (TEAMS, lambda path: load_teams(path, controllers, 6)),
+        "disturbances": (FAULT, load_disturbances),
+        "recovery": ({}, load_footage),
+    }
+    document, load = documents[what]
+    path = Path("spoiled.json")
+    if what == "recovery":
+        recover("one.map", "food-scarcity:0", "random", evaluations=1, trials=1, ticks=5, out="new")
+        path = Path("new/recovery.json")
+        document = json.loads(path.read_text())
+    refused = 0
+    for where, text in spoiled(document):
+        if where.startswith("ticks"):  # those are the scenario's to judge
+            continue
+        path.write_text(text)
+        try:
+            load(path)
+        except InputError as error:
+            refused += 1
+            assert_short(str(error))
+    assert refused > 10
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_long_values_in_a_study_are_quoted_with_80_characters(kind: str, workplace: Path) -> None:
+    lines = STUDY.splitlines()
+    value = VALUES[kind].replace("{", "{ ").replace(":", " =")
+    refused = 0
+    for number, line in enumerate(lines):
+        name, equals, rest = line.partition(" = ")
+        for changed in (f"{name} = {value}", f"{name} = [{value}]", f"{LONG} = {rest}"):
+            if not equals:
+                continue
+            text = "\n".join([*lines[:number], changed, *lines[number + 1 :]])
+            Path("spoiled.toml").write_text(text)
+            try:
+                load_definition("spoiled.toml")
+            except InputError as error:
+                refused += 1
+                assert_short(str(error))
+    assert refused > 10
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(command for command, _ in (*INPUTS.values(), *OUTPUTS.values()) if "{}" in command),
+        *(
+            f"simulate good.json --{option} {{}}"
+            for option in ("arena", "ticks", "trials", "seed", "threads", "device")
+        ),
+        "simulate good.json {}",
+        "simulate good.json --disturbance proximity:{}",
+        *(
+            f"recover --{option} {{}}"
+            for option in ("learner", "option", "option alpha={} --option", "seed", "device")
+        ),
+        "recover --option alpha={}",
+        "recover --option {}=1 --option {}=1",
+        *(f"evolve --out new.map --{name} {{}}" for name in ("preset", "descriptor", "device")),
+        *(
+            f"study run good.toml --out new --{name} {{}}"
+            for name in ("tables", "disturbances", "learners", "replicates", "dask", "device")
+        ),
+        "study run good.toml --out new --dask local:{}",
+        "bench --device {}",
+        "simulate --{}",
+        "{}",
+        "study {}",
+    ],
+)
+@pytest.mark.parametrize("value", [LONG, "Q J " * 2_500, "7" * 10_000], ids=["text", "words", "7"])
+def test_long_values_of_options_are_quoted_with_80_characters(
+    command: str, value: str, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = swarmbo(capsys, *(word.replace("{}", value) for word in shlex.split(command)))
+    assert_refused(outcome)
+    assert_short(outcome.stderr)

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from swarmbo import InputError, conditions, load_map, recover
-from swarmbo.cli.study import numbers, spoken
+from swarmbo.cli.study import asked_for, numbers, spoken
 from swarmbo.study import units
 from swarmbo.study.campaign import run_study
 from swarmbo.study.definition import (
@@ -480,24 +481,86 @@ def test_full_disk_is_a_sentence_and_exit_code_1(run: Run) -> None:
 # --- status ------------------------------------------------------------------------------------
 
 
-def test_status_counts_the_runs_of_the_whole_study(
+def test_status_counts_what_was_asked_for_beside_the_whole_study(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_part(tmp_path)
     outcome = swarmbo(capsys, "study", "status", "out")
     assert outcome.code == 0
-    assert f"small: 2 of {RUNS} runs are done" in outcome.stdout
+    words = f"small: 2 of 2 runs that were asked for (the whole study has {RUNS}) are done"
+    assert words in outcome.stdout
     assert "nobody is at work on it" in outcome.stdout
     state = json.loads(swarmbo(capsys, "study", "status", "out", "--json").stdout)
-    assert (state["runs"], state["done"], state["at_work"]) == (RUNS, 2, False)
+    assert (state["runs"], state["asked"], state["done"]) == (RUNS, 2, 2)
+    assert state["at_work"] is False
     assert state["references"] >= 1
     cells = {(c["table"], c["disturbance"], c["learner"]): c for c in state["cells"]}
     assert cells["1", "proximity", "random"]["done"] == 1
     assert cells["1", "proximity", "random"]["runs"] == 4
+    assert cells["1", "proximity", "random"]["asked"] == 1
     assert cells["2b", "proximity", "lossy"] == {
         "table": "2b", "disturbance": "proximity", "learner": "lossy",
-        "runs": 4, "done": 0, "mean": None,
+        "runs": 4, "asked": 0, "done": 0, "mean": None,
     }  # fmt: skip
+
+
+def test_status_adds_up_what_several_commands_asked_for(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("--out", "out", "--learners", "smbo", "--conditions", 1)
+    run(
+        "--out", "out", "--learners", "smbo,lossy", "--conditions", 1, "--disturbances", "proximity"
+    )
+    outcome = swarmbo(capsys, "study", "status", "out")
+    words = f"small: 6 of 6 runs that were asked for (the whole study has {RUNS}) are done"
+    assert words in outcome.stdout
+    rows = {tuple(line.split()[:3]) for line in outcome.stdout.splitlines()}
+    assert {
+        ("1", "proximity", "2/2"),
+        ("2a", "proximity", "2/2"),
+        ("2b", "proximity", "(2/2)"),
+    } <= rows
+    assert "food-scarcity-2x" not in outcome.stdout
+    run("--out", "out")
+    whole = swarmbo(capsys, "study", "status", "out").stdout
+    assert f"small: {RUNS} of {RUNS} runs are done" in whole
+
+
+def test_counts_of_runs_add_up_to_what_is_below_them(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = run("--out", "out", "--conditions", 1).stdout
+    counts = [word for word in output.split() if re.fullmatch(r"[0-9]+/[0-9]+", word)]
+    runs = sum(int(word.partition("/")[0]) for word in counts)
+    assert f"out: {runs} runs in " in output
+    assert "The runs of Table 2b are those of 2a" in output
+    assert swarmbo(capsys, "study", "report", "out").code == 0
+    report = Path("out/report/report.md").read_text()
+    (said,) = re.findall(
+        r"^([0-9]+) runs \(([0-9]+) for Table 1, ([0-9]+) for Tables 2a and 2b\): ", report, re.M
+    )
+    total, *parts = map(int, said)
+    assert total == runs == sum(parts)
+    table = re.compile(r"^\| [^|]+ \| [^|]+ \| ([0-9]+) \|", re.MULTILINE)  # the details
+    for part, title in zip(parts, ("## Table 1:", "## Table 2b:"), strict=True):
+        rows = report.partition(title)[2].partition("\n## ")[0]
+        assert sum(map(int, table.findall(rows))) == part
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "null",
+        "{}",
+        '{"selection": 5}',
+        '{"selection": {"conditions": "x"}}',
+        '{"selection": {"tables": [1]}}',
+        "[",
+    ],
+)
+def test_sessions_with_unknown_options_count_as_the_whole_study(options: str) -> None:
+    definition = read_study(Path())
+    assert asked_for(definition, [options]) == list(definition.runs)
 
 
 def test_status_of_a_folder_without_a_study_is_refused(

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeGuard
 
+QUOTED = 80  # characters of a value that a message quotes, at most
+
 
 class InputError(ValueError):
     """A value, file or combination that swarmbo cannot use.
@@ -20,13 +22,25 @@ def naming(place: object) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise type(error)(f"{place}: {error}") from None
+        raise type(error)(f"{cut(place)}: {error}") from None
 
 
 def short(value: object) -> str:
     """How a value is quoted in a message: its repr, cut when it is long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of too many digits, or too many brackets
+        return f"a huge {type(value).__name__}"
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def cut(place: object, most: int = QUOTED) -> str:
+    """How a path or name is put into a message: as it is, but its begin and end when it is long."""
+    text = str(place)
+    if not text.isprintable():
+        text = repr(text)[1:-1]
+    half = most // 2 - 2
+    return text if len(text) <= most else f"{text[:half]}...{text[-half:]}"
 
 
 def is_integer(value: object) -> TypeGuard[int]:

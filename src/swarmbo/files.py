@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import sqlite3
+import stat
+import sys
 import tempfile
 import threading
 import zlib
@@ -15,7 +17,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from swarmbo.errors import InputError, short
+from swarmbo.errors import InputError, cut, naming, short
 
 try:
     import fcntl
@@ -24,61 +26,127 @@ except ImportError:  # Windows: what killed processes leave there stays
 
 TEMPORARY, PART = ".swarmbo-", ".part"  # around the name of a file or folder that is not finished
 NAME_MAX = 255  # bytes, of a file's name without its folder, where most systems draw the line
+MIB = 2**20  # bytes
+MAX_TEXT = 64  # MiB that a text may have, unpacked, unless this environment variable says more:
+LIMIT = "SWARMBO_MAX_INPUT"
+
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a plain file at a path; False also where nothing can be."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False
+
+
+def read_bytes(path: str | os.PathLike[str], most: int, *, packed: bool = False) -> bytes:
+    """The first bytes of a plain file, `most` and one more at most, unpacked with gzip if wanted.
+
+    InputError, which does not name the file, if that fails.
+    """
+    try:
+        mode = Path(path).stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError("is a folder; name a file in it")
+        if not stat.S_ISREG(mode):  # a pipe or a device might give bytes for ever, or none
+            raise InputError("is not a plain file; name one")
+        with Path(path).open("rb") as file:
+            if packed:
+                with gzip.open(file) as unpacked:
+                    return unpacked.read(most + 1)
+            return file.read(most + 1)
+    except InputError:
+        raise
+    except FileNotFoundError:
+        if Path(path).is_symlink():
+            raise InputError("is a link to a file that is not there; check it") from None
+        raise InputError("there is no such file; check the path") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InputError(
+            "is not a gzip file, or a damaged one; pack it again or leave out .gz"
+        ) from None
+    except OSError as error:
+        remedy = "its rights" if isinstance(error, PermissionError) else "the path"
+        raise InputError(f"cannot be read ({error.strerror}); check {remedy}") from None
+    except ValueError:
+        raise InputError("is not a file name; check the path") from None
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """The text of a UTF-8 file, unpacked if its name ends in .gz; InputError if that fails."""
-    try:
-        data = Path(path).read_bytes()
-        if str(path).endswith(".gz"):
-            data = gzip.decompress(data)
-        return data.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; check the path") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: is a folder; name a file in it") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise InputError(
-            f"{path}: is not a gzip file, or a damaged one; pack it again or leave out .gz"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: byte {error.start} is not UTF-8; a text file is needed"
-        ) from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check its rights") from None
-    except ValueError:
-        raise InputError(f"{str(path)!r}: is not a file name; check the path") from None
+    most = _most_text()
+    packed = str(path).endswith(".gz")
+    with naming(path):
+        data = read_bytes(path, most * MIB, packed=packed)
+        if len(data) > most * MIB:
+            raise InputError(
+                f"holds more than {most} MiB{', unpacked' * packed}; give a smaller file, "
+                f"or set the environment variable {LIMIT} to more MiB"
+            )
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputError(f"byte {error.start} is not UTF-8; a text file is needed") from None
+
+
+def _most_text() -> int:
+    """How many MiB a text may have."""
+    text = os.environ.get(LIMIT, str(MAX_TEXT))
+    if not (text.isascii() and text.isdecimal() and len(text) < 8 and int(text) > 0):
+        raise InputError(f"the variable {LIMIT} is {short(text)}; give an integer of MiB from 1")
+    return int(text)
 
 
 def _refuse_constant(name: str) -> float:
-    raise ValueError(name)
+    raise InputError(f"holds {name}, which is not a JSON number; use a finite number")
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
     """The value in a JSON file; NaN and Infinity, which JSON does not have, are refused."""
     text = read_text(path)
+    with naming(path):
+        try:
+            return json.loads(text, parse_constant=_refuse_constant)
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"is not JSON (line {error.lineno}, column {error.colno}: {error.msg}); "
+                "correct it there"
+            ) from None
+        except RecursionError:
+            raise InputError("is nested too deeply to be read; use the documented form") from None
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise too_many_digits() from None
+
+
+def too_many_digits() -> InputError:
+    """What is wrong with a text when Python refuses one of its integers for its length."""
+    return InputError(
+        f"holds an integer of more than {sys.get_int_max_str_digits():,} digits; "
+        "give numbers of a sensible size"
+    )
+
+
+def check_path(path: str | os.PathLike[str]) -> None:
+    """InputError when nothing can be at a path: a name too long, a link to itself, no rights."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
+        Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
         raise InputError(
-            f"{path}: is not JSON (line {error.lineno}, column {error.colno}: {error.msg}); "
-            "correct it there"
+            f"{cut(path)}: cannot be used ({error.strerror}); choose another path"
         ) from None
-    except RecursionError:
-        raise InputError(
-            f"{path}: is nested too deeply to be read; use the documented form"
-        ) from None
-    except ValueError as error:
-        raise InputError(
-            f"{path}: holds {error}, which is not a JSON number; use a finite number"
-        ) from None
+    except ValueError:
+        raise InputError(f"{cut(path)}: is not a file name; check the path") from None
 
 
 def check_name(path: str | os.PathLike[str]) -> None:
-    """InputError when a file's name is too long for any folder."""
+    """InputError when a file's name is too long for any folder, or its path impossible."""
     if len(os.fsencode(Path(path).name)) > NAME_MAX:
-        raise InputError(f"{short(str(path))}: has too long a name; choose a shorter one")
+        raise InputError(f"{cut(path)}: has too long a name; choose a shorter one")
+    check_path(path)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -86,19 +154,20 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     check_name(path)
     target = Path(path).resolve()
     if target.is_dir():
-        raise InputError(f"{path}: is a folder; name a file in it")
+        raise InputError(f"{cut(path)}: is a folder; name a file in it")
     if target.exists() and not target.is_file():
-        raise InputError(f"{path}: is not a plain file; choose another name")
+        raise InputError(f"{cut(path)}: is not a plain file; choose another name")
     _check_parent(path, target)
 
 
 def _check_parent(path: str | os.PathLike[str], target: Path) -> None:
+    parent = cut(target.parent)
     if not target.parent.is_dir():
         if os.path.lexists(target.parent):
-            raise InputError(f"{path}: {target.parent} is not a folder; choose another place")
-        raise InputError(f"{path}: the folder {target.parent} does not exist; make it first")
+            raise InputError(f"{cut(path)}: {parent} is not a folder; choose another place")
+        raise InputError(f"{cut(path)}: the folder {parent} does not exist; make it first")
     if not os.access(target.parent, os.W_OK):
-        raise InputError(f"{path}: the folder {target.parent} is not writable; choose another")
+        raise InputError(f"{cut(path)}: the folder {parent} is not writable; choose another")
 
 
 def check_folder(folder: str | os.PathLike[str], known: Collection[str], reason: str) -> None:
@@ -107,20 +176,21 @@ def check_folder(folder: str | os.PathLike[str], known: Collection[str], reason:
     It need not exist, and may hold entries of the names `known` and unfinished
     ones; `reason` says why no others.
     """
+    check_name(folder)
     target = Path(folder).resolve()
     if target.is_dir():
         names = sorted(path.name for path in target.iterdir())
         others = [n for n in names if n not in known and not n.startswith(TEMPORARY)]
         if others:
             raise InputError(
-                f"{folder}: holds {others[0]}, {reason}; "
+                f"{cut(folder)}: holds {cut(others[0])}, {reason}; "
                 "name an empty folder, or one that does not exist yet"
             )
         if not os.access(target, os.W_OK):
-            raise InputError(f"{folder}: is not writable; choose another folder")
+            raise InputError(f"{cut(folder)}: is not writable; choose another folder")
         return
     if os.path.lexists(target):
-        raise InputError(f"{folder}: is a file; name a folder")
+        raise InputError(f"{cut(folder)}: is a file; name a folder")
     _check_parent(folder, target)
 
 

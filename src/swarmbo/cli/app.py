@@ -1,8 +1,10 @@
 """The commands and their options."""
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from swarmbo import __version__
 from swarmbo.cli.bench import bench
@@ -13,8 +15,25 @@ from swarmbo.cli.recover import recover
 from swarmbo.cli.replay import replay
 from swarmbo.cli.simulate import simulate
 from swarmbo.cli.study import app as study_app
+from swarmbo.errors import QUOTED, cut
+
+
+class Commands(TyperGroup):
+    """The commands; complaints about wrong use quote values as all others do."""
+
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().main(*args, **settings)
+        except typer.TyperException as error:
+            values = rf"(?<=')[^']{{{QUOTED},}}(?=')|\S{{{QUOTED},}}"
+            message = re.sub(values, lambda found: cut(found[0]), error.message)
+            error.message = cut(message, 2 * QUOTED)  # of many short ones, too
+            raise
+
 
 app = typer.Typer(
+    cls=Commands,
     help="Robot swarms that repair themselves, on a fast simulator that follows ARGoS.",
     no_args_is_help=True,
     add_completion=False,

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from swarmbo import __version__
 from swarmbo.cli.terminal import counted, errors, load_kernels
-from swarmbo.errors import InputError, naming, short
+from swarmbo.errors import InputError, cut, naming, short
 from swarmbo.world.arena import FORAGING
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def evolve(
 def map_paths(out: Path, seed: int, replicates: int) -> list[Path]:
     """Where the maps go: MAP, or with several of them MAP with the seed before the suffix."""
     if not out.name:
-        raise InputError(f"{out}: is not a file name; name a map, for example mine.map")
+        raise InputError(f"{cut(out)}: is not a file name; name a map, for example mine.map")
     if replicates == 1:
         return [out]
     return [out.with_name(f"{out.stem}-{seed + n}{out.suffix}") for n in range(replicates)]
@@ -183,8 +183,8 @@ def check_names(out: Path, outs: Sequence[Path]) -> None:
     for place in sorted(out.parent.iterdir()):
         if numbered.fullmatch(place.name):
             raise InputError(
-                f"{place}: is of an evolution with another --replicates or --seed; resume it with "
-                "the same, or start anew without --resume"
+                f"{cut(place)}: is of an evolution with another --replicates or --seed; resume "
+                "it with the same, or start anew without --resume"
             )
 
 

@@ -17,7 +17,7 @@ from rich.table import Column, Table
 from swarmbo import __version__
 from swarmbo.cli.simulate import check_outputs, open_device
 from swarmbo.cli.terminal import counted, millions, progress_bar
-from swarmbo.errors import InputError, is_integer, naming
+from swarmbo.errors import InputError, cut, is_integer, naming
 from swarmbo.evolution.behaviour_map import BehaviourMap, bundled_maps, load_map
 from swarmbo.files import whole_file
 from swarmbo.study.conditions import CONDITION_KINDS, read_disturbance
@@ -160,7 +160,7 @@ def export(
         controllers = behaviour_map.controllers()
     check_outputs(out, None, [Path(name)])
     if out.suffix.lower() != ".json":
-        raise InputError(f"{out}: is not the name of a JSON file; let it end in .json")
+        raise InputError(f"{cut(out)}: is not the name of a JSON file; let it end in .json")
     lines = [json.dumps(controller.to_json(), allow_nan=False) for controller in controllers]
     with whole_file(out) as temporary:
         temporary.write_text("[" + ",\n".join(lines) + "]\n", encoding="utf-8")
@@ -243,7 +243,9 @@ def evaluate(
         noise=noise,
     )
     if out is not None and out.suffix.lower() not in TABLES:
-        raise InputError(f"{out}: is not the name of a table; let it end in {' or '.join(TABLES)}")
+        raise InputError(
+            f"{cut(out)}: is not the name of a table; let it end in {' or '.join(TABLES)}"
+        )
     check_outputs(out, None, [Path(name), *([Path(disturbance)] if disturbance else [])])
     teams = [[controller] * scenario.robots for controller in controllers]
     device = open_device(device, scenario, teams[0])

@@ -17,9 +17,9 @@ from rich.table import Column, Table
 from swarmbo.adaptation.options import LEARNERS
 from swarmbo.cli.simulate import open_device
 from swarmbo.cli.terminal import counted, errors
-from swarmbo.errors import InputError, naming, short
+from swarmbo.errors import InputError, cut, naming, short
 from swarmbo.evolution.behaviour_map import load_map
-from swarmbo.files import check_writable
+from swarmbo.files import check_name, check_writable
 from swarmbo.study.conditions import CONDITION_KINDS, DEMONSTRATION
 from swarmbo.world.scenario import TRIALS
 
@@ -172,12 +172,13 @@ def check_replay(path: Path, out: Path | None) -> None:
     from swarmbo.view.replay import replay_kind
 
     replay_kind(path)
+    check_name(path)
     if out is not None and path.resolve() == out.resolve():
-        raise InputError(f"{path}: is the folder of --out too; name a file for --replay")
+        raise InputError(f"{cut(path)}: is the folder of --out too; name a file for --replay")
     if out is not None and path.resolve().parent == out.resolve():
         if path.name not in REPLAYS:
             raise InputError(
-                f"{path}: a folder of a recovery holds only {', '.join(REPLAYS)} beside it; "
+                f"{cut(path)}: a folder of a recovery holds only {', '.join(REPLAYS)} beside it; "
                 "choose one of these names, or another folder"
             )
         if not out.exists():
@@ -205,7 +206,7 @@ def read_options(given: Sequence[str]) -> dict[str, Any]:
         if not equals or not key or not value.strip():
             raise InputError(f"--option: {short(text)} is not NAME=VALUE; give for example alpha=1")
         if key in options:
-            raise InputError(f"--option: {name.strip()} is given twice; keep one")
+            raise InputError(f"--option: {cut(name.strip())} is given twice; keep one")
         options[key] = _value(value.strip())
     return options
 

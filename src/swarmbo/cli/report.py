@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from swarmbo.cli.terminal import errors
+from swarmbo.files import check_path
 
 DEFAULT = "report"  # the folder in that of the study
 
@@ -38,6 +39,7 @@ def report(
     from swarmbo.study.report_text import count
     from swarmbo.study.store import load_results
 
+    check_path(study)
     results = load_results(study)
     folder = study / DEFAULT if out is None else out
     check_folder(folder)

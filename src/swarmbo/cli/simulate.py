@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from swarmbo import __version__
-from swarmbo.cli.terminal import counted, load_kernels, millions, progress_bar
+from swarmbo.cli.terminal import counted, load_kernels, millions, print_whole, progress_bar
 from swarmbo.controller.bundled import BUNDLED, bundled_controllers
 from swarmbo.controller.network import (
     Controller,
@@ -22,7 +22,7 @@ from swarmbo.controller.network import (
     load_controllers,
     load_teams,
 )
-from swarmbo.errors import InputError, naming
+from swarmbo.errors import InputError, cut, naming, short
 from swarmbo.files import check_writable, whole_file
 from swarmbo.study.conditions import CONDITION_KINDS, read_disturbance
 from swarmbo.world.arena import ARENAS, FORAGING
@@ -195,10 +195,12 @@ def make_scenario(
     """The scenario that the options describe; InputError when they contradict each other."""
     disturbances, implied = read_disturbance(disturbance, seed)
     if arena is not None and arena not in ARENAS:
-        raise InputError(f"--arena: there is no arena {arena!r}; name one of {', '.join(ARENAS)}")
+        raise InputError(
+            f"--arena: there is no arena {short(arena)}; name one of {', '.join(ARENAS)}"
+        )
     if implied is not None and arena not in (None, implied.name):
         raise InputError(
-            f"{disturbance} is for the arena {implied.name}; leave out --arena {arena}"
+            f"{cut(disturbance)} is for the arena {implied.name}; leave out --arena {arena}"
         )
     place = implied or ARENAS[arena or FORAGING.name]
     if poses is not None:
@@ -209,13 +211,14 @@ def make_scenario(
         ):
             if given not in (None, found):
                 raise InputError(
-                    f"{poses}: places {found} {name}, but --{name} is {given}; leave out --{name}"
+                    f"{cut(poses)}: places {found} {name}, but --{name} is {given}; "
+                    f"leave out --{name}"
                 )
         robots = placed.shape[1]
     robots = place.robots if robots is None else robots
     if implied is not None and robots != implied.robots:
         raise InputError(
-            f"{disturbance} is for {implied.robots} robots, not for {robots}; "
+            f"{cut(disturbance)} is for {implied.robots} robots, not for {robots}; "
             f"use {implied.robots} robots"
         )
     ticks = (implied or FORAGING).ticks if ticks is None else ticks
@@ -247,7 +250,7 @@ def check_outputs(scores: Path | None, trace: Path | None, inputs: Iterable[Path
         if path is not None:
             check_writable(path)
             if path.resolve() in taken:
-                raise InputError(f"{path}: is named for two purposes; give each its own file")
+                raise InputError(f"{cut(path)}: is named for two purposes; give each its own file")
             taken.add(path.resolve())
 
 
@@ -322,13 +325,13 @@ def print_table(
     items = result.items.sum(axis=2)
     spread = items.std(axis=1, ddof=1) if trials > 1 else None
     table = Table(
-        Column("team", justify="right"),
-        *([] if teams is None else [Column("controllers", max_width=20, no_wrap=True)]),
-        Column("items", justify="right"),
-        Column("per robot", justify="right"),
-        Column("uniformity", justify="right"),
-        Column("centre distance", justify="right"),
-        Column("coverage", justify="right"),
+        Column("team", justify="right", no_wrap=True),
+        *([] if teams is None else [Column("controllers", overflow="fold")]),
+        Column("items", justify="right", no_wrap=True),
+        Column("per robot", justify="right", no_wrap=True),
+        Column("uniformity", justify="right", no_wrap=True),
+        Column("centre distance", justify="right", no_wrap=True),
+        Column("coverage", justify="right", no_wrap=True),
         box=SIMPLE_HEAD,
     )
 
@@ -362,7 +365,7 @@ def print_table(
         f"{counted(trials, 'trial')} of {counted(scenario.ticks, 'tick')} "
         f"({scenario.ticks * scenario.tick:g} s); broken: {broken}"
     )
-    screen.print(table)
+    print_whole(screen, table)
     if count > ROWS:
         screen.print(f"The best and the worst of {count} teams; --scores writes all.")
     mean = result.performance.mean()

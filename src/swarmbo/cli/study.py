@@ -1,7 +1,7 @@
 """`swarmbo study`: many conditions and learners, with a journal that survives everything."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -16,8 +16,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column, Table
 
 from swarmbo.cli.report import report
-from swarmbo.cli.terminal import counted, errors, load_kernels, millions
+from swarmbo.cli.terminal import counted, errors, load_kernels, millions, print_whole
 from swarmbo.errors import InputError, short
+from swarmbo.files import check_name, check_path
 
 if TYPE_CHECKING:
     from swarmbo.study.campaign import Plan
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from swarmbo.study.store import FinishedRun
 
 Found = dict["RunKey", tuple[float, float | None]]
+SAME_RUNS = "The runs of Table 2b are those of 2a, each robot with the best that it found."
 
 app = typer.Typer(
     help="Run whole studies: many conditions and learners.",
@@ -125,6 +127,7 @@ def run(
     from swarmbo.study.definition import Selection, load_definition
 
     definition = load_definition(study)
+    check_name(out)
     selection = Selection(
         tables=words("tables", tables),
         disturbances=words("disturbances", disturbances),
@@ -152,34 +155,44 @@ def status(
         bool, typer.Option("--json", help="Print the state as one JSON object.")
     ] = False,
 ) -> None:
-    """Say what is done of a study, also while it runs."""
+    """Say what is done of a study, also while it runs.
+
+    Counts the runs that its commands have asked for so far, beside the whole study.
+    """
     from swarmbo.study.store import at_work, finished_runs, reading, stored_definition
 
+    check_path(folder)
     with reading(folder) as rows:
         definition = stored_definition(rows)
         found = finished_runs(rows, definition)
-        seconds = sum(row[2] for row in rows.read("sessions"))
+        sessions = list(rows.read("sessions"))
         compared = sum(1 for _ in rows.read("conditions"))
+    seconds = sum(row[2] for row in sessions)
+    options = [row[4] for row in sessions]
     working = at_work(folder)
-    cells = Cells(definition, list(definition.runs))
-    cells.add(found)
+    asked = asked_for(definition, options)
+    cells = Cells(definition, asked).add(found)
     if as_json:
         state = {
             "study": definition.name,
             "at_work": working,
             "runs": len(definition.runs),
+            "asked": len(asked),
             "done": len(found),
             "references": compared,
             "seconds": seconds,
-            "cells": cells.to_json(),
+            "cells": Cells(definition, list(definition.runs)).add(found).to_json(cells),
         }
         print(json.dumps(state, allow_nan=False), flush=True)
         return
     screen = Console(highlight=False)
-    screen.print(cells.table())
+    cells.show(screen)
+    whole = len(asked) == len(definition.runs)
+    share = "" if whole else f" that were asked for (the whole study has {len(definition.runs):,})"
     screen.print(
-        f"{escape(definition.name)}: {len(found):,} of {len(definition.runs):,} runs are done, "
-        f"and fault injection and exhaustive search on {compared:,} conditions, "
+        f"{escape(definition.name)}: {len(found):,} of {counted(len(asked), 'run')}{share} "
+        f"{'is' if len(asked) == 1 else 'are'} done, and fault injection and exhaustive search on "
+        f"{counted(compared, 'condition')}, "
         f"after {spoken(seconds)} of work; "
         + ("a process is at work on it." if working else "nobody is at work on it."),
         soft_wrap=True,
@@ -247,6 +260,23 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def asked_for(definition: "Definition", options: Iterable[str]) -> "list[RunKey]":
+    """The runs that a study's sessions were to do, by their options; all, where these are unknown.
+
+    `options` is what the journal has of each session, as JSON.
+    """
+    from swarmbo.study.definition import Selection
+
+    asked: set[RunKey] = set()
+    try:
+        for text in dict.fromkeys(options):
+            selection = Selection(**json.loads(text)["selection"])
+            asked.update(definition.selected(selection))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return list(definition.runs)
+    return [key for key in definition.runs if key in asked] or list(definition.runs)
+
+
 # --- the picture -------------------------------------------------------------------------------
 
 
@@ -266,7 +296,7 @@ class Cells:
     def _tables_of(self, variant: str) -> tuple[str, ...]:
         return ("1",) if self._tables[variant] == "1" else ("2a", "2b")
 
-    def add(self, found: "Found") -> None:
+    def add(self, found: "Found") -> "Cells":
         """Take in runs that are done."""
         for key, (best, composed) in found.items():
             for table in self._tables_of(key.variant):
@@ -274,15 +304,23 @@ class Cells:
                 if value is not None:
                     cell = (table, key.disturbance, key.variant)
                     self._values.setdefault(cell, []).append(value)
+        return self
 
-    def to_json(self) -> list[dict[str, Any]]:
-        """An object per cell."""
+    def show(self, screen: Console) -> None:
+        """Print the table, and whose runs are in two rows of it."""
+        print_whole(screen, self.table())
+        if any(table == "2b" for table, _, _ in self._wanted):
+            screen.print(SAME_RUNS)
+
+    def to_json(self, asked: "Cells") -> list[dict[str, Any]]:
+        """An object per cell; `asked` are those of the runs that were asked for."""
         return [
             {
                 "table": table,
                 "disturbance": disturbance,
                 "learner": variant,
                 "runs": count,
+                "asked": asked._wanted.get((table, disturbance, variant), 0),
                 "done": len(self._values.get((table, disturbance, variant), ())),
                 "mean": self._mean((table, disturbance, variant)),
             }
@@ -296,9 +334,9 @@ class Cells:
     def table(self) -> Table:
         """A line per table and disturbance, with the mean of each learner so far."""
         table = Table(
-            Column("table"),
-            Column("disturbance"),
-            Column("runs done", justify="right"),
+            Column("table", no_wrap=True),
+            Column("disturbance", overflow="fold"),
+            Column("runs done", justify="right", no_wrap=True),
             Column("items per robot so far", overflow="fold"),
             box=SIMPLE_HEAD,
         )
@@ -314,7 +352,10 @@ class Cells:
                 for variant, mean in zip(variants, means, strict=True)
             )
             wanted = sum(self._wanted[cell] for cell in cells)
-            table.add_row(which, escape(disturbance), f"{done}/{wanted}", text)
+            count = f"{done:,}/{wanted:,}"
+            table.add_row(
+                which, escape(disturbance), f"({count})" if which == "2b" else count, text
+            )
         return table
 
 
@@ -329,12 +370,12 @@ def watching(out: Path, dask: str | None) -> Iterator[Any]:
         def __init__(self) -> None:
             self.found: Found = {}
             self.done = 0.0  # robot-ticks, about
+            self.there: int | None = None  # workers of a Dask cluster
 
         def begin(self, plan: "Plan") -> None:
             self.plan = plan
             self.found = dict(plan.before)
-            self.cells = Cells(plan.definition, list(plan.runs))
-            self.cells.add(self.found)
+            self.cells = Cells(plan.definition, list(plan.runs)).add(self.found)
             if plan.cost and plan.device == "cpu" and (dask is None or dask.startswith("local:")):
                 case = first_case(plan)
                 team = [case.behaviour_map.controllers()[0]] * case.scenario.robots
@@ -352,10 +393,19 @@ def watching(out: Path, dask: str | None) -> Iterator[Any]:
             self.done = cost
             self.at = perf_counter()
 
+        def workers(self, count: int) -> None:
+            if count == 0 and self.there != 0:
+                errors.print("the scheduler has no workers; waiting until there are some")
+            elif self.there == 0 and count:
+                errors.print(f"the scheduler has {counted(count, 'worker')} now")
+            self.there = count
+
         def __rich__(self) -> Group:
             """The tables so far; a bar with rate and time left."""
             seconds = perf_counter() - self.start
             words = [f"{len(self.found):,}/{len(self.plan.runs):,} runs", spoken(seconds)]
+            if self.there is not None:
+                words.insert(1, counted(self.there, "worker"))
             if self.done:
                 rate = self.done / (self.at - self.start)
                 left = max((self.plan.cost - self.done) / rate - (perf_counter() - self.at), 0)
@@ -376,14 +426,14 @@ def watching(out: Path, dask: str | None) -> Iterator[Any]:
 def report_end(plan: "Plan", found: "Found", out: Path, seconds: float) -> None:
     """Say what there is now."""
     screen = Console(highlight=False)
-    cells = Cells(plan.definition, list(plan.runs))
-    cells.add(found)
-    screen.print(cells.table())
+    cells = Cells(plan.definition, list(plan.runs)).add(found)
+    cells.show(screen)
     new = len(found) - len(plan.before)
     if new:
+        before = f", {len(plan.before):,} were there before" if plan.before else ""
         screen.print(
-            f"{escape(str(out))}: {new:,} runs in {spoken(seconds)} on the {plan.device.upper()}"
-            f"{f', {len(plan.before):,} were there before' if plan.before else ''}.",
+            f"{escape(str(out))}: {counted(new, 'run')} in {spoken(seconds)} on the "
+            f"{plan.device.upper()}{before}.",
             soft_wrap=True,
         )
     else:

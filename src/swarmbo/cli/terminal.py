@@ -13,6 +13,8 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column, Table
+from rich.text import Text
 
 from swarmbo.controller.network import Controller
 from swarmbo.world.scenario import Scenario
@@ -68,6 +70,35 @@ def progress_bar(what: str, total: int, robot_ticks: int) -> Iterator[Callable[[
             bar.update(task, completed=count, rate=f"{millions(rate)} robot-ticks/s")
 
         yield done
+
+
+def print_whole(screen: Console, table: Table) -> None:
+    """Print a table so that columns that do not wrap, those of numbers, are never cut.
+
+    On a narrow terminal it is set closer, and where even that does not help the
+    terminal breaks the lines.
+    """
+    width, wrapped = screen.width, 12
+    if _needed(table, wrapped) > width:
+        for column in filter(lambda column: column.no_wrap, table.columns):
+            column.header = str(column.header).replace(" ", "\n")
+    if _needed(table, wrapped) > width:
+        table.padding, wrapped = 0, 5
+    screen.width = max(width, _needed(table, wrapped))
+    screen.print(table)
+    screen.width = width
+
+
+def _needed(table: Table, wrapped: int) -> int:
+    """The width of a table whose columns that wrap have `wrapped` characters, or all if fewer."""
+
+    def natural(column: Column) -> int:
+        texts = (Text.from_markup(str(cell)) for cell in (column.header, *column.cells))
+        return max(line.cell_len for text in texts for line in text.split("\n"))
+
+    _, right, _, left = table.padding
+    widths = [natural(c) if c.no_wrap else min(natural(c), wrapped) for c in table.columns]
+    return sum(widths) + len(widths) * (left + right + 1) + 1  # a space between columns, and edges
 
 
 def counted(number: int, what: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from swarmbo.errors import InputError, is_finite_number, is_integer, naming, short
+from swarmbo.errors import InputError, cut, is_finite_number, is_integer, naming, short
 from swarmbo.files import read_json
 
 INPUTS = 10  # 7 proximity, 2 ground, bias
@@ -52,7 +52,7 @@ class Controller:
         extra = set(value) - {"hidden", "bias", "connections"}
         if extra:
             raise InputError(
-                f"has the unknown field {min(extra)!r}; give hidden, bias, connections"
+                f"has the unknown field {short(min(extra))}; give hidden, bias, connections"
             )
         hidden, bias, connections = value["hidden"], value["bias"], value["connections"]
         if not isinstance(bias, list):
@@ -73,7 +73,8 @@ def _check(controller: Controller) -> None:
         raise InputError(f"hidden is {short(hidden)}; give the number of hidden neurons")
     if len(bias) != OUTPUTS + hidden:
         raise InputError(
-            f"has {len(bias)} biases; with {hidden} hidden neurons give {OUTPUTS + hidden}"
+            f"has {len(bias)} biases; with {short(hidden)} hidden neurons give "
+            f"{short(OUTPUTS + hidden)}"
         )
     for number, value in enumerate(bias):
         if not is_finite_number(value):
@@ -81,12 +82,12 @@ def _check(controller: Controller) -> None:
     last = INPUTS + OUTPUTS + hidden - 1
     seen: set[tuple[int, int]] = set()
     for number, (source, target, weight) in enumerate(connections):
-        place = f"connection {number} ({source!r} to {target!r})"
+        place = f"connection {number} ({short(source)} to {short(target)})"
         if not is_integer(source) or not is_integer(target):
             raise InputError(f"{place} must name its neurons by integers")
         for end in (source, target):
             if not 0 <= end <= last:
-                raise InputError(f"{place} names neuron {end}; the neurons are 0 to {last}")
+                raise InputError(f"{place} names neuron {short(end)}; the neurons are 0 to {last}")
         if target < INPUTS:
             raise InputError(f"{place} goes into an input; targets are {INPUTS} to {last}")
         if INPUTS <= source < INPUTS + OUTPUTS:
@@ -102,10 +103,10 @@ def load_controllers(path: str | os.PathLike[str]) -> list[Controller]:
     """The controllers in a JSON file: a non-empty list in the exchange form."""
     value = read_json(path)
     if not isinstance(value, list) or not value:
-        raise InputError(f"{path}: must hold a non-empty list of controllers")
+        raise InputError(f"{cut(path)}: must hold a non-empty list of controllers")
     controllers = []
     for number, entry in enumerate(value):
-        with naming(f"{path}: controller {number}"):
+        with naming(path), naming(f"controller {number}"):
             controllers.append(Controller.from_json(entry))
     return controllers
 
@@ -116,9 +117,9 @@ def load_teams(
     """The teams in a JSON file: a list of lists of controller numbers, one per robot."""
     value = read_json(path)
     if not isinstance(value, list) or not value:
-        raise InputError(f"{path}: must hold a non-empty list of teams")
+        raise InputError(f"{cut(path)}: must hold a non-empty list of teams")
     for number, team in enumerate(value):
-        place = f"{path}: team {number}"
+        place = f"{cut(path)}: team {number}"
         if not isinstance(team, list):
             raise InputError(f"{place} is {short(team)}; give a list of controller numbers")
         if len(team) != robots:

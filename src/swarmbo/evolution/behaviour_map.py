@@ -4,17 +4,16 @@ import json
 import os
 from dataclasses import dataclass, field, fields
 from importlib.resources import as_file, files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from swarmbo.controller.genomes import Genomes
 from swarmbo.controller.network import Controller
-from swarmbo.errors import InputError, is_finite_number, is_integer, naming, short
+from swarmbo.errors import InputError, cut, is_finite_number, is_integer, naming, short
 from swarmbo.evolution import map_file
 from swarmbo.evolution.map_file import LOG_ROWS, MAX_CELLS
-from swarmbo.files import whole_file
+from swarmbo.files import is_file, whole_file
 
 GRID = 16  # cells along each dimension of the HBD grid
 HBD_DIMENSIONS = 3
@@ -228,14 +227,14 @@ class BehaviourMap:
         or impossible.
         """
         text = os.fspath(name)
-        is_path = os.sep in text or (os.altsep or os.sep) in text or Path(text).is_file()
+        is_path = os.sep in text or (os.altsep or os.sep) in text or is_file(text)
         if not is_path and text in bundled_maps():
             with as_file(files("swarmbo.maps") / f"{text}.map") as path:
                 return cls._load(path)
         if not is_path and not os.path.lexists(text):
             names = bundled_maps()
             remedy = f"name a file, or one of {', '.join(names)}" if names else "check the path"
-            raise InputError(f"{text}: is neither a file nor a bundled map; {remedy}")
+            raise InputError(f"{cut(text)}: is neither a file nor a bundled map; {remedy}")
         return cls._load(text)
 
     @classmethod

@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 
-from swarmbo.errors import InputError, naming
+from swarmbo.errors import InputError, cut, naming
+from swarmbo.evolution import map_file
 from swarmbo.evolution.behaviour_map import BehaviourMap
 from swarmbo.evolution.map_elites import Evolution, EvolutionOptions, uninterrupted
 from swarmbo.files import Lock, check_name, check_writable, free_name, locked
@@ -32,7 +33,7 @@ def _lock_path(path: Path) -> Path:
 def reserved(path: Path) -> Iterator[Lock]:
     """Keep other processes from evolving a map at `path` while the block runs."""
     file = _lock_path(path)
-    busy = f"{path}: another process is evolving this map; wait for it, or use another name"
+    busy = f"{cut(path)}: another process is evolving this map; wait for it, or use another name"
     with locked(file, busy) as lock:
         try:
             yield lock
@@ -50,18 +51,18 @@ def check_place(path: Path, *, resume: bool) -> None:
     for beside in (checkpoint, _lock_path(path)):
         if beside.is_dir():
             raise InputError(
-                f"{beside}: is a folder in the place of a file; remove it, or use another name "
-                "for the map"
+                f"{cut(beside)}: is a folder in the place of a file; remove it, or use another "
+                "name for the map"
             )
         check_writable(beside)
     if checkpoint.exists() and not resume:
         raise InputError(
-            f"{checkpoint}: is of an evolution that is not finished; continue it with --resume, "
-            "or delete it to start anew"
+            f"{cut(checkpoint)}: is of an evolution that is not finished; continue it with "
+            "--resume, or delete it to start anew"
         )
     if path.exists() and not resume:
         raise InputError(
-            f"{path}: is there already; use --resume to keep it, or another name for a new map"
+            f"{cut(path)}: is there already; use --resume to keep it, or another name for a new map"
         )
 
 
@@ -96,9 +97,7 @@ def resumed(options: EvolutionOptions, path: Path) -> Evolution | BehaviourMap |
 def _load(path: Path) -> BehaviourMap:
     with naming(path):
         try:
-            return BehaviourMap.from_bytes(path.read_bytes())
-        except OSError as error:
-            raise InputError(f"cannot be read ({error.strerror}); check its rights") from None
+            return BehaviourMap.from_bytes(map_file.read(path))
         except InputError as error:
             reason = str(error).partition(";")[0]
             raise InputError(f"{reason}; delete it to start anew") from None

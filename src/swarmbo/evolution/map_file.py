@@ -10,7 +10,6 @@ import os
 import zlib
 from collections.abc import Mapping, Sequence
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from swarmbo.controller.genomes import MAX_CONNECTIONS, MAX_HIDDEN, Genomes
 from swarmbo.controller.network import OUTPUTS
 from swarmbo.errors import InputError, is_integer, short
+from swarmbo.files import read_bytes
 
 LOG_ROWS = 2001  # of a map's log: every tenth of 20,000 generations, and the start
 MAX_CELLS = 2**16
@@ -129,22 +129,8 @@ def _checksum(data: bytes) -> bytes:
 def read(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a file that may be a map."""
     most = len(MAGIC) + MAX_HEADER + MAX_PAYLOAD + CHECKSUM
-    try:
-        if not Path(path).is_file() and Path(path).exists():
-            what = "a folder" if Path(path).is_dir() else "not a plain file"
-            raise InputError(f"is {what}; name a file with a map")
-        with Path(path).open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            data = b"" if size > most else file.read(most + 1)
-    except FileNotFoundError:
-        raise InputError("there is no such file; check the path") from None
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror}); check its rights") from None
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("is not a file name; check the path") from None
-    if max(size, len(data)) > most:
+    data = read_bytes(path, most)
+    if len(data) > most:
         raise InputError(f"is larger than any map; at most {most} bytes are possible")
     return data
 

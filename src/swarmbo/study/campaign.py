@@ -52,6 +52,9 @@ class Watcher:
     def advanced(self, cost: float) -> None:
         """So many robot-ticks, about, are done in all."""
 
+    def workers(self, count: int) -> None:
+        """So many workers of a Dask cluster are there, perhaps as many as before."""
+
 
 def run_study(
     definition: Definition,
@@ -119,7 +122,7 @@ def run_study(
         )
         if dask is not None:
             client = client or stack.enter_context(connected(dask))
-            results = on_cluster(units, contents, client)
+            results = on_cluster(units, contents, client, watcher.workers)
         else:
             count = default_threads() if threads is None else threads
             results = in_threads(units, contents, 1 if device == "gpu" else count)

@@ -1,11 +1,11 @@
 """Units of a study on the workers of a Dask cluster."""
 
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from swarmbo.errors import InputError, short
+from swarmbo.errors import InputError, cut, short
 from swarmbo.study.units import Done, Unit, work
 
 LOCAL = "local:"
@@ -23,7 +23,7 @@ def check_address(address: str) -> None:
     """InputError when no cluster can have this address, or Dask is not installed."""
     if is_local(address):
         number = address.removeprefix(LOCAL)
-        if not number.isdecimal() or not 1 <= int(number) <= 4096:
+        if not number.isdecimal() or len(number) > 9 or not 1 <= int(number) <= 4096:
             raise InputError(
                 f"--dask: {short(address)} is not local:N; give the number of worker processes, "
                 "1 to 4096"
@@ -42,11 +42,15 @@ def check_address(address: str) -> None:
 
 
 def on_cluster(
-    units: Sequence[Unit], contents: Mapping[str, bytes], client: Any
+    units: Sequence[Unit],
+    contents: Mapping[str, bytes],
+    client: Any,
+    workers: Callable[[int], None],
 ) -> Generator[tuple[Unit, Done], None, None]:
     """Units with what came out, as they are finished, by the workers of a cluster.
 
-    What a worker was doing when it died is done again by another.
+    What a worker was doing when it died is done again by another. `workers` is
+    called with how many there are, every few seconds or more often.
     """
     from distributed import CancelledError, KilledWorker
 
@@ -65,7 +69,9 @@ def on_cluster(
                 unit = unit._replace(study="")
                 future = client.submit(_work, study, unit, needed, pure=False, priority=-number)
                 running[future] = number
-            for future in _ended(running):
+            ended = _ended(running)
+            workers(len(client.nthreads()))
+            for future in ended:
                 if not future.done():  # its worker died before the result was fetched
                     continue
                 number = running.pop(future)
@@ -140,7 +146,7 @@ def connected(address: str) -> Iterator[Any]:
             client = Client(address, timeout=PATIENCE)
         except (OSError, ValueError):
             raise InputError(
-                f"--dask: no scheduler answers at {address}; start one, or check the address"
+                f"--dask: no scheduler answers at {cut(address)}; start one, or check the address"
             ) from None
         with client:
             yield client

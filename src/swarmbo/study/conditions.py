@@ -1,8 +1,8 @@
 """The conditions of the paper's experiments: disturbances as drawn, per replicate."""
 
-from pathlib import Path
+import os
 
-from swarmbo.errors import InputError, short
+from swarmbo.errors import InputError, cut, short
 from swarmbo.streams import Stream
 from swarmbo.world.arena import FORAGING, FORAGING_2X, Arena, Food
 from swarmbo.world.disturbance import (
@@ -58,7 +58,7 @@ def conditions(kind: str, replicate: int) -> list[Disturbance]:
     foraging-2x, trials of 1200 ticks.
     """
     if kind not in CONDITION_KINDS:
-        raise InputError(f"unknown kind {kind!r}; known are {', '.join(CONDITION_KINDS)}")
+        raise InputError(f"unknown kind {short(kind)}; known are {', '.join(CONDITION_KINDS)}")
     arena = condition_arena(kind)
     stream = Stream("conditions", kind, replicate)
     match kind.removesuffix("-2x"):
@@ -92,9 +92,10 @@ def condition(name: str, replicate: int) -> Disturbance:
     """The condition that KIND:INDEX names, for example proximity:3, in one replicate."""
     kind, _, index = name.partition(":")
     drawn = conditions(kind, replicate)
-    if not index.isdecimal() or int(index) >= len(drawn):
+    if not index.isdecimal() or len(index) > 9 or int(index) >= len(drawn):
         raise InputError(
-            f"{name}: there is no such condition; name one of {kind}:0 to {kind}:{len(drawn) - 1}"
+            f"{cut(name)}: there is no such condition; name one of {kind}:0 to "
+            f"{kind}:{len(drawn) - 1}"
         )
     return drawn[int(index)]
 
@@ -107,9 +108,9 @@ def read_disturbance(text: str | None, seed: int) -> tuple[tuple[Disturbance, ..
     if colon and kind in CONDITION_KINDS:
         arena = condition_arena(kind)
         return (condition(text, seed),), None if arena is FORAGING else arena
-    if not Path(text).exists():
+    if not os.path.lexists(text):
         raise InputError(
-            f"the disturbance {text!r} is neither a file nor a condition; name a JSON file, "
+            f"the disturbance {short(text)} is neither a file nor a condition; name a JSON file, "
             f"or KIND:INDEX with a kind of {', '.join(CONDITION_KINDS)}"
         )
     return load_disturbances(text), None

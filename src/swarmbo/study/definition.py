@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swarmbo.adaptation.options import CENTRALISED, LEARNERS, Options
-from swarmbo.errors import InputError, is_finite_number, is_integer, naming, short
+from swarmbo.errors import InputError, cut, is_finite_number, is_integer, naming, short
 from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
-from swarmbo.files import read_text
+from swarmbo.files import is_file, read_text, too_many_digits
 from swarmbo.streams import Stream
 from swarmbo.study.conditions import CONDITION_KINDS, EVALUATIONS, NOISE, check_noise, conditions
 from swarmbo.study.rows import REMEDY, DamageError
@@ -127,8 +127,8 @@ class Selection:
             for value in getattr(self, name) or ():
                 if value not in values:
                     raise InputError(
-                        f"--{name}: the study has no {value}; "
-                        f"name some of {', '.join(map(str, values))}"
+                        f"--{name}: the study has no {cut(value)}; "
+                        f"name some of {cut(', '.join(map(str, values)))}"
                     )
         if not any(
             self.has(key, definition.variants[key.variant].table) for key in definition.runs
@@ -232,18 +232,18 @@ class Definition:
         for label, variant in before.variants.items():
             now = self.variants.get(label)
             if now is None:
-                raise _changed(f"the learner {label} is missing")
+                raise _changed(f"the learner {cut(label)} is missing")
             if now.learner != variant.learner:
-                raise _changed(f"{label} is now {now.learner} and was {variant.learner}")
+                raise _changed(f"{cut(label)} is now {now.learner} and was {variant.learner}")
             for name, value in variant.options.items():
                 if now.options[name] != value:
                     raise _changed(
-                        f"{name} of {label} is now {short(now.options[name])} and was "
+                        f"{name} of {cut(label)} is now {short(now.options[name])} and was "
                         f"{short(value)}"
                     )
         for name, value in before.given.items():
             if self.given.get(name, value) != value:
-                raise _changed(f"the disturbance in {name} is another one")
+                raise _changed(f"the disturbance in {cut(name)} is another one")
         for key in before.runs:
             if key not in self.runs:
                 raise _changed(f"{describe(key)} is missing")
@@ -259,8 +259,8 @@ def _changed(what: str) -> InputError:
 def describe(key: RunKey) -> str:
     """A run in words."""
     return (
-        f"{key.variant} under {key.disturbance}:{key.condition} with the map {key.map} "
-        f"(replicate {key.replicate}, seed {key.seed})"
+        f"{cut(key.variant)} under {cut(key.disturbance)}:{key.condition} with the map "
+        f"{cut(key.map)} (replicate {key.replicate}, seed {key.seed})"
     )
 
 
@@ -284,12 +284,12 @@ def load_definition(name: str | os.PathLike[str]) -> Definition:
     Files that it names are looked for beside it.
     """
     text = os.fspath(name)
-    if text in bundled_studies() and not Path(text).is_file():
+    if text in bundled_studies() and not is_file(text):
         source = (files("swarmbo.study.studies") / f"{text}.toml").read_text(encoding="utf-8")
         folder = Path()
-    elif not Path(text).exists() and Path(text).name == text and not text.endswith(".toml"):
+    elif not os.path.lexists(text) and Path(text).name == text and not text.endswith(".toml"):
         raise InputError(
-            f"{text}: is neither a file nor a bundled study; name a TOML file, "
+            f"{cut(text)}: is neither a file nor a bundled study; name a TOML file, "
             f"or one of {', '.join(bundled_studies())}"
         )
     else:
@@ -301,6 +301,8 @@ def load_definition(name: str | os.PathLike[str]) -> Definition:
             raise InputError(f"is not TOML ({error}); correct it there") from None
         except RecursionError:
             raise InputError("is nested too deeply; use the documented form") from None
+        except ValueError:
+            raise too_many_digits() from None
         return _read(content, folder)
 
 
@@ -447,7 +449,7 @@ def _experiment(
         if label not in defined and label not in LEARNERS:
             raise InputError(
                 f"learners: {short(label)} is neither a learner nor in variants; "
-                f"name some of {', '.join([*defined, *LEARNERS])}"
+                f"name some of {', '.join([*map(cut, defined), *LEARNERS])}"
             )
     count = table.get("conditions")
     if count is not None:
@@ -466,14 +468,14 @@ def _maps(value: Any, folder: Path) -> tuple[MapEntry, ...]:
         if not isinstance(name, str) or not name:
             raise InputError(f"maps has {short(name)}; give names of maps")
         beside = folder / name
-        is_file = beside.is_file() or "/" in name or os.sep in name or name.endswith(".map")
-        path = str(beside) if is_file else name
+        in_file = is_file(beside) or "/" in name or os.sep in name or name.endswith(".map")
+        path = str(beside) if in_file else name
         if replicate is None:
             made = load_map(path).made.get("seed")
             replicate = 1 if made is None else made
         entry = MapEntry(name, _integer("maps: replicate", replicate, 0, 2**53), path)
         if entry in entries:
-            raise InputError(f"maps has {name} twice for replicate {replicate}; keep one")
+            raise InputError(f"maps has {cut(name)} twice for replicate {replicate}; keep one")
         entries.append(entry)
     return tuple(entries)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from swarmbo import __version__, files
-from swarmbo.errors import InputError, naming
+from swarmbo.errors import InputError, cut, naming, short
 from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
 from swarmbo.files import read_json
 from swarmbo.study.conditions import DEMONSTRATION, EVALUATIONS
@@ -325,7 +325,8 @@ def case_of(report: Mapping[str, Any], behaviour_map: BehaviourMap | None = None
     behaviour_map = load_map(report["map"]) if behaviour_map is None else behaviour_map
     if checksum(behaviour_map) != report["map_checksum"]:
         raise InputError(
-            f"was made with another map than this one: {report['map']}, as it was then; give that"
+            f"was made with another map than this one: {cut(report['map'])}, as it was "
+            "then; give that"
         )
     _check_rows(report, behaviour_map.filled_cells)
     return Case(
@@ -384,7 +385,7 @@ def _check_rows(report: Mapping[str, Any], rows: int) -> None:
     ]:
         for row in entry if isinstance(entry, list) else [entry]:
             if row is not None and not (type(row) is int and 0 <= row < rows):
-                raise InputError(f"names the controller {row!r}; the map has 0 to {rows - 1}")
+                raise InputError(f"names the controller {short(row)}; the map has 0 to {rows - 1}")
 
 
 def _outcomes(case: Case, report: dict[str, Any], evaluator: Evaluator) -> list[Any]:

@@ -43,7 +43,8 @@ POOLED = {
     "table.",
     "2a-conditions": "The same runs, but each condition gives one value, the mean over its robots. "
     "The paper has no such table.",
-    "2b": "Each condition gives one value: the swarm in which every robot has its best controller.",
+    "2b": "The same runs as in Table 2a, but each condition gives one value: that of the swarm in "
+    "which every robot has its best controller.",
 }
 DETAILS_READING = (
     "n: conditions. Improvement: of the mean over the fault-injection performance. Difference: "
@@ -196,8 +197,11 @@ def overview(summary: Summary) -> str:
         seconds[place] = max(seconds[place], *(float(curve.seconds[-1]) for curve in each.curves))
     times = [f"{seconds[False]:,.0f} s"] if seconds[False] else []
     times += [f"{seconds[True]:,.0f} s in 2x"] if seconds[True] else []
+    counts = {name: int((runs["table"] == name).sum()) for name in ("1", "2a")}
+    places = {"1": "for Table 1", "2a": "for Tables 2a and 2b"}
+    shares = [f"{count:,} {places[name]}" for name, count in counts.items() if count]
     parts = [
-        _plural(len(runs), "run"),
+        f"{_plural(len(runs), 'run')} ({', '.join(shares)})",
         _plural(len(runs.drop_duplicates(["learner", "variant"])), "learner"),
         _plural(runs["disturbance"].nunique(), "disturbance"),
         _plural(len(runs.drop_duplicates(["disturbance", "map", "replicate", "condition"])))

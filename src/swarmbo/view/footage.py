@@ -14,9 +14,9 @@ import numpy as np
 
 from swarmbo.adaptation.options import CENTRALISED
 from swarmbo.engine.swarm import Swarm
-from swarmbo.errors import InputError, is_finite_number, is_integer, naming, short
+from swarmbo.errors import InputError, cut, is_finite_number, is_integer, naming, short
 from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
-from swarmbo.files import read_json
+from swarmbo.files import check_path, read_json
 from swarmbo.study.continuous import ContinuousRun, recited
 from swarmbo.study.recovery import REPORT, case_of, complete_report
 from swarmbo.study.runner import Case, Request, Run
@@ -120,16 +120,17 @@ def load_footage(
 
 def _report_in(folder: str | os.PathLike[str]) -> Path:
     path = Path(folder)
+    check_path(path)
     if path.is_dir():
-        if not (path / REPORT).is_file():
+        if not os.path.lexists(path / REPORT):
             raise InputError(
-                f"{folder}: holds no {REPORT}; name a folder that swarmbo recover --out wrote"
+                f"{cut(folder)}: holds no {REPORT}; name a folder that swarmbo recover --out wrote"
             )
         return path / REPORT
     if path.name == REPORT:
         return path  # the file itself will do
     what = "is a file" if os.path.lexists(path) else "there is no such folder"
-    raise InputError(f"{folder}: {what}; name a folder that swarmbo recover --out wrote")
+    raise InputError(f"{cut(folder)}: {what}; name a folder that swarmbo recover --out wrote")
 
 
 def film(
@@ -143,7 +144,8 @@ def film(
     with complete_report():
         if is_integer(report["trials"]) and report["trials"] > MAX_TRIALS:
             raise InputError(
-                f"has {report['trials']} trials; a replay can show one of at most {MAX_TRIALS}"
+                f"has {short(report['trials'])} trials; a replay can show one of at most "
+                f"{MAX_TRIALS}"
             )
         case = case_of(report, behaviour_map)
         report = dict(report)

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import EngFormatter, MaxNLocator, NullFormatter
 
-from swarmbo.errors import InputError
+from swarmbo.errors import InputError, cut
 from swarmbo.evolution.behaviour_map import GRID, BehaviourMap
 from swarmbo.files import whole_file
 
@@ -107,7 +107,7 @@ def picture_kind(path: str | os.PathLike[str]) -> str:
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in PICTURES:
         raise InputError(
-            f"{path}: is not the name of a picture; let it end in .{', .'.join(PICTURES)}"
+            f"{cut(path)}: is not the name of a picture; let it end in .{', .'.join(PICTURES)}"
         )
     return kind
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from swarmbo.errors import InputError
+from swarmbo.errors import InputError, cut, short
 from swarmbo.files import whole_file
 from swarmbo.study.runner import groups_of
 from swarmbo.view.footage import Footage, Models, Take
@@ -33,7 +33,7 @@ def replay_kind(path: str | os.PathLike[str]) -> str:
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in KINDS:
         raise InputError(
-            f"{path}: is not the name of a replay; let it end in .{', .'.join(KINDS[:-1])} "
+            f"{cut(path)}: is not the name of a replay; let it end in .{', .'.join(KINDS[:-1])} "
             f"or .{KINDS[-1]}"
         )
     if kind == "mp4":
@@ -53,7 +53,7 @@ def write_replay(
     """
     kind = replay_kind(path)
     if scheme not in SCHEMES:
-        raise InputError(f"there is no scheme {scheme!r}; name one of {', '.join(SCHEMES)}")
+        raise InputError(f"there is no scheme {short(scheme)}; name one of {', '.join(SCHEMES)}")
     facts: dict[str, Any] = {}
     with whole_file(path) as temporary:
         if kind == "html":
