@@ -51,8 +51,11 @@ class ContinuousRun(Run):
         evaluations: int = EVALUATIONS,
         seed: int = 1,
         options: Mapping[str, Any] | None = None,
+        again: bool = False,
     ) -> None:
-        super().__init__(case, name, evaluations=evaluations, seed=seed, options=options)
+        super().__init__(
+            case, name, evaluations=evaluations, seed=seed, options=options, again=again
+        )
         if self.centralised:
             raise InputError(
                 f"in a continuous world each robot adapts by itself, which {name} does not; "
@@ -177,7 +180,8 @@ def recited(
     case: Case, cells: Sequence[Sequence[int | None]], continued_with: Sequence[int], *, seed: int
 ) -> ContinuousRun:
     """A run that repeats another one: the rows that each robot tried, and has after that."""
-    run = ContinuousRun(case, "random-no-sharing", evaluations=len(cells), seed=seed)
+    count = len(cells)
+    run = ContinuousRun(case, "random-no-sharing", evaluations=count, seed=seed, again=True)
     run.learner = _Recital(cells, continued_with)
     return run
 

@@ -5,6 +5,7 @@ it. `adapt` advances any number of runs together, so that the engine is full.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -229,7 +230,8 @@ class Evaluation:
 class Run:
     """A learner that copes with a case: `ask` for what to evaluate, `tell` the items.
 
-    `best` is in items per robot, over all robots.
+    `best` is in items per robot, over all robots. InputError for more evaluations
+    than find a cell to try, except of a run that is repeated: `again`.
     """
 
     def __init__(
@@ -240,6 +242,7 @@ class Run:
         evaluations: int = EVALUATIONS,
         seed: int = 1,
         options: Mapping[str, Any] | None = None,
+        again: bool = False,
     ) -> None:
         if not is_integer(evaluations) or evaluations < 1:
             raise InputError(f"evaluations is {short(evaluations)}; give an integer, at least 1")
@@ -249,6 +252,12 @@ class Run:
         self.seed = seed
         self.done: list[Evaluation] = []
         self.learner = make_learner(case, name, seed=seed, options=options or {})
+        most = most_evaluations(case, name, options or {})
+        if evaluations > most and not again:
+            raise InputError(
+                f"evaluations is {short(evaluations)}, but {name} tries no cell twice and has "
+                f"tried all after {most}; give {most} at most"
+            )
         self.factor = float(case.scenario.robots)  # makes a robot's items a swarm's
         if not self.centralised:
             self.factor = self.learner.observation_factor
@@ -373,6 +382,29 @@ def make_learner(case: Case, name: str, *, seed: int, options: Mapping[str, Any]
         seed=seed,
         **options,
     )
+
+
+def most_evaluations(case: Case, name: str, options: Mapping[str, Any]) -> int:
+    """After how many evaluations a learner has no cell left to try.
+
+    Robots of a group that know of each other's try all cells together; the last
+    group to have none left is the smallest. Where messages are lost or late a robot
+    may try what another has tried, but nothing that it tried itself.
+    """
+    cells = case.behaviour_map.filled_cells
+    if name in CENTRALISED:
+        return cells
+    given = Options.of(name, dict(options))
+    groups = [group for group in case.groups if group is not None]
+    if given.loss or given.delay or not groups:
+        return cells
+    if given.tried_cells == "swarm":
+        together = len(groups)
+    elif name.endswith("no-sharing"):
+        together = 1
+    else:
+        together = min(Counter(groups).values())
+    return -(-cells // together)
 
 
 # --- many at once ------------------------------------------------------------------------------
