@@ -40,19 +40,26 @@ class Channel:
         """Send a message to the robots named, or to all; never back to its sender."""
         if not isinstance(message, Message):
             raise InputError(f"the message is {short(message)}; give a Message")
-        for robot in self._receivers(to):
+        for robot in range(self.robots) if to is None else self._checked(to):
             if robot != message.robot:
                 wait = self._wait(message, robot)
                 if wait is not None:
                     self._arriving[robot].append((self._clock[robot] + wait, message))
 
-    def _receivers(self, to: Iterable[int] | None) -> Iterable[int]:
-        """The robots named, or all; InputError when there is no such robot."""
-        if to is None:
-            return range(self.robots)
-        if not isinstance(to, Iterable):
-            raise InputError(f"the message is to {short(to)}; give a list of robots, or leave it out")
-        return [checked_index("a receiver", robot, self.robots) for robot in to]
+    def _checked(self, receivers: Iterable[int]) -> list[int]:
+        """The receivers as a list; InputError when one of them is no robot of the channel."""
+        try:
+            listed = list(receivers)
+        except TypeError:
+            raise InputError(
+                f"the receivers are {short(receivers)}; give a list of robots, or leave it out"
+            ) from None
+        return [
+            robot
+            if type(robot) is int and 0 <= robot < self.robots
+            else checked_index("a receiver", robot, self.robots)
+            for robot in listed
+        ]
 
     def receive(self, robot: int) -> list[Message]:
         """The messages that have reached a robot since it last asked."""

@@ -19,7 +19,6 @@ from swarmbo.engine.rollout import default_threads
 from swarmbo.engine.swarm import Swarm
 from swarmbo.errors import InputError
 from swarmbo.streams import Stream
-from swarmbo.study.conditions import EVALUATIONS
 from swarmbo.study.runner import Case, Evaluation, Run
 from swarmbo.world.scenario import MAX_VISITS
 
@@ -48,7 +47,7 @@ class ContinuousRun(Run):
         case: Case,
         name: str,
         *,
-        evaluations: int = EVALUATIONS,
+        evaluations: int | None = None,
         seed: int = 1,
         options: Mapping[str, Any] | None = None,
         again: bool = False,
@@ -62,7 +61,7 @@ class ContinuousRun(Run):
                 f"name one of {', '.join(DECENTRALISED)}"
             )
         scenario = case.with_noise("continuous", seed)
-        ticks = scenario.ticks * scenario.trials * (evaluations + 1)
+        ticks = scenario.ticks * scenario.trials * (self.evaluations + 1)
         if ticks > MAX_VISITS // scenario.robots:
             raise InputError(
                 f"a continuous world of {ticks:,} ticks is too long; use fewer evaluations"

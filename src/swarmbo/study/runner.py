@@ -231,7 +231,8 @@ class Run:
     """A learner that copes with a case: `ask` for what to evaluate, `tell` the items.
 
     `best` is in items per robot, over all robots. InputError for more evaluations
-    than find a cell to try, except of a run that is repeated: `again`.
+    than find a cell to try, except of a run that is repeated: `again`. Left out,
+    they are 30, or as many as find one.
     """
 
     def __init__(
@@ -239,21 +240,21 @@ class Run:
         case: Case,
         name: str,
         *,
-        evaluations: int = EVALUATIONS,
+        evaluations: int | None = None,
         seed: int = 1,
         options: Mapping[str, Any] | None = None,
         again: bool = False,
     ) -> None:
-        if not is_integer(evaluations) or evaluations < 1:
+        if evaluations is not None and (not is_integer(evaluations) or evaluations < 1):
             raise InputError(f"evaluations is {short(evaluations)}; give an integer, at least 1")
         self.case = case
         self.name = name
-        self.evaluations = evaluations
         self.seed = seed
         self.done: list[Evaluation] = []
         self.learner = make_learner(case, name, seed=seed, options=options or {})
         most = most_evaluations(case, name, options or {})
-        if evaluations > most and not again:
+        self.evaluations = min(EVALUATIONS, most) if evaluations is None else evaluations
+        if self.evaluations > most and not again:
             raise InputError(
                 f"evaluations is {short(evaluations)}, but {name} tries no cell twice and has "
                 f"tried all after {most}; give {most} at most"
