@@ -197,7 +197,7 @@ def check_cases(
 
 
 def _may_run_out(definition: Definition, behaviour_map: BehaviourMap) -> bool:
-    """Whether the robots of a run may come to have no cell of the map left to try."""
+    """Whether the robots of some run may come to have no cell of the map left to try."""
     robots = max(behaviour_map.robots, FORAGING_2X.robots)
     return definition.evaluations * robots > behaviour_map.filled_cells
 

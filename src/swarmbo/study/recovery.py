@@ -229,8 +229,9 @@ def recover(
 
     `map` is a map, its file, or the name of a bundled one;
     `disturbance` is KIND:INDEX as drawn for the map's seed, a JSON file, or
-    disturbances. `evaluations` are of the swarm or of each robot, by default 30, or
-    fewer where there are no more cells to try. `seed` is that of the learner's choices and of fresh noise.
+    disturbances. `evaluations` are those of the swarm or of each robot: by default 30,
+    or fewer where the map has no more cells to try. `seed` is that of the learner's
+    choices and of fresh noise.
     `options` are the learner's, by name. With `continuous` the robots adapt in
     one world without resets, each by its own clock. `trials` and `ticks` are
     those of an evaluation. `out` is a folder for the report and figures. The

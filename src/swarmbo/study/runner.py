@@ -231,8 +231,8 @@ class Run:
     """A learner that copes with a case: `ask` for what to evaluate, `tell` the items.
 
     `best` is in items per robot, over all robots. InputError for more evaluations
-    than find a cell to try, except of a run that is repeated: `again`. Left out,
-    they are 30, or as many as find one.
+    than `most_evaluations`, except of a run that is repeated: `again`. Left out,
+    they are 30, or as many as these.
     """
 
     def __init__(
@@ -256,8 +256,8 @@ class Run:
         self.evaluations = min(EVALUATIONS, most) if evaluations is None else evaluations
         if self.evaluations > most and not again:
             raise InputError(
-                f"evaluations is {short(evaluations)}, but {name} tries no cell twice and has "
-                f"tried all after {most}; give {most} at most"
+                f"evaluations is {short(evaluations)}, but after {most} {name} has tried all "
+                f"{case.behaviour_map.filled_cells} cells of the map; give {most} at most"
             )
         self.factor = float(case.scenario.robots)  # makes a robot's items a swarm's
         if not self.centralised:
@@ -386,26 +386,31 @@ def make_learner(case: Case, name: str, *, seed: int, options: Mapping[str, Any]
 
 
 def most_evaluations(case: Case, name: str, options: Mapping[str, Any]) -> int:
-    """After how many evaluations a learner has no cell left to try.
+    """How many evaluations a learner can make sense of.
 
-    Robots of a group that know of each other's try all cells together; the last
-    group to have none left is the smallest. Where messages are lost or late a robot
-    may try what another has tried, but nothing that it tried itself.
+    Of a centralised one as many as there are cells: another of the same cell has
+    the same outcome. Robots with a controller each meet fresh noise, so 30 are
+    right in any case, and more as long as a group has a cell left to try.
     """
-    cells = case.behaviour_map.filled_cells
     if name in CENTRALISED:
-        return cells
-    given = Options.of(name, dict(options))
-    groups = [group for group in case.groups if group is not None]
-    if given.loss or given.delay or not groups:
-        return cells
-    if given.tried_cells == "swarm":
-        together = len(groups)
-    elif name.endswith("no-sharing"):
+        return case.behaviour_map.filled_cells
+    return max(EVALUATIONS, _exhausted_after(case, name, Options.of(name, dict(options))))
+
+
+def _exhausted_after(case: Case, name: str, options: Options) -> int:
+    """After how many evaluations the robots have no cell left to try, in any group.
+
+    Robots that know of each other's cells try all of them together. Where messages
+    are lost or late a robot may try what another has tried, but nothing twice.
+    """
+    groups = Counter(group for group in case.groups if group is not None)
+    if options.loss or options.delay or not groups:
         together = 1
+    elif options.tried_cells == "swarm":
+        together = groups.total()
     else:
-        together = min(Counter(groups).values())
-    return -(-cells // together)
+        together = 1 if name.endswith("no-sharing") else min(groups.values())
+    return -(-case.behaviour_map.filled_cells // together)
 
 
 # --- many at once ------------------------------------------------------------------------------
