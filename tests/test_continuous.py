@@ -101,4 +101,4 @@ def test_impossible_worlds_are_refused() -> None:
     with pytest.raises(InputError, match="which smbo does not; name one of smbo-dec, "):
         ContinuousRun(small_case(), "smbo")
     with pytest.raises(InputError, match="is too long; use fewer evaluations"):
-        ContinuousRun(small_case(), "smbo-dec", evaluations=10**6)
+        ContinuousRun(small_case(), "smbo-dec", evaluations=10**6, again=True)

@@ -1,5 +1,6 @@
 """The Gaussian process: against a linear system, scikit-learn and BoTorch, and against itself."""
 
+import tracemalloc
 import warnings
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarmbo import BehaviourMap
-from swarmbo.adaptation.cells import cells_of
+from swarmbo.adaptation.cells import Cells, Rows, cells_of
 from swarmbo.adaptation.gaussian_process import BLOCK, GaussianProcess, Posterior
 from tests.naive import adaptation as naive
 
@@ -147,6 +148,40 @@ def test_posterior_depends_on_the_last_list_alone(seed: int, data: st.DataObject
         observations = at[:count], values[:count], noise[:count]
         found = busy.posterior(*observations, settled)
         assert bits(found) == bits(process_of(behaviour_map).posterior(*observations))
+
+
+@settings(max_examples=20)
+@given(SEEDS, st.integers(1, 3), st.integers(1, 3), st.data())
+def test_what_is_not_kept_is_computed_again_to_the_same_bits(
+    seed: int, most: int, prepared: int, data: st.DataObject
+) -> None:
+    behaviour_map = random_map(seed, cells=150, width=8)
+    at, values, noise = random_observations(behaviour_map, seed, 2 * BLOCK + 5, 1e-3)
+    cells = Cells(behaviour_map)
+    cells._distances, cells._kernels = Rows(most), Rows(most)
+    forgetful = GaussianProcess(cells, behaviour_map.performance)
+    forgetful._most_projections = prepared
+    for count in data.draw(st.lists(st.integers(0, len(at)), min_size=1, max_size=4)):
+        for cell in at[count : count + 5].tolist():
+            forgetful.prepare(cell)
+        observations = at[:count], values[:count], noise[:count]
+        found = forgetful.posterior(*observations, data.draw(st.integers(0, count)))
+        assert bits(found) == bits(process_of(behaviour_map).posterior(*observations))
+        assert len(forgetful._projections) <= prepared
+    assert len(cells._distances._rows) <= most
+
+
+def test_very_many_prepared_cells_of_a_large_map_are_a_bounded_memory() -> None:
+    grid = np.argwhere(np.ones((16, 16, 16, 16)))
+    process = process_of(BehaviourMap.from_arrays(grid, np.zeros(len(grid))))
+    tracemalloc.start()
+    try:
+        for cell in range(600):
+            process.prepare(cell)
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used < 400e6  # each cell of them would take 1.5 MB
 
 
 def test_posteriors_that_were_given_stay_as_they_are() -> None:

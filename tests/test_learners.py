@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from swarmbo import LEARNERS, BehaviourMap, InputError, learner, learner_from_json
+from swarmbo import LEARNERS, BehaviourMap, InputError, Message, learner, learner_from_json
 from swarmbo.adaptation.learners import CENTRALISED, DECENTRALISED, OPTIONS
 from swarmbo.adaptation.options import Options
 from tests.naive import adaptation as naive
@@ -475,6 +475,15 @@ def test_every_option_belongs_to_a_learner() -> None:
         (("smbo-dec", 3, [0, 1]), {}, r"groups is \[0, 1\]; give a list of 3 labels"),
         (("smbo-dec", 3, "abc"), {}, "give a list of 3 labels"),
         (("smbo-dec", 3, [0, [1], 0]), {}, r"the group of robot 1 is \[1\]"),
+        (("smbo-dec", 3, [0, (1, [2]), 0]), {}, r"the group of robot 1 is \(1, \[2\]\); give a"),
+        (("smbo-dec", 3, np.array(3)), {}, r"groups is array\(3\); give a list of 3 labels"),
+        (("smbo-dec", 3, np.zeros((3, 1))), {}, "the group of robot 0 is array"),
+        ((["smbo"],), {}, r"there is no learner \['smbo'\]"),
+        ((None,), {}, "there is no learner None"),
+        (("smbo-dec", 1.5), {}, "robots is 1.5; give an integer, 1 to"),
+        (("smbo-dec", None), {}, "robots is None; give an integer, 1 to"),
+        (("smbo-dec",), {"penalty": np.array(["x", "y"])}, "penalty is array"),
+        (("smbo-dec",), {"alpha": np.array([1, 2])}, "alpha is array"),
         (("smbo-dec", 3, None, 0), {}, "trials is 0; give an integer, 1 to"),
         (("smbo-dec", 3, None, 8, -1), {}, "seed is -1; give an integer, 0 to"),
     ],
@@ -525,6 +534,11 @@ def test_cell_or_robot_that_is_not_there_is_refused() -> None:
         swarm.tell(2, 1.0)
 
 
+def message(robot: int, cell: int) -> dict[str, Any]:
+    """A message as JSON."""
+    return Message(robot, 0, 0, cell, 0).to_json()
+
+
 def damaged_states() -> list[tuple[str, Callable[[dict[str, Any]], Any], str]]:
     """A learner, what to do to its state, and the message."""
 
@@ -572,6 +586,10 @@ def damaged_states() -> list[tuple[str, Callable[[dict[str, Any]], Any], str]]:
         ("smbo-dec", put("channel", 0, "clock", -1), "the channel's clock is -1"),
         ("smbo-dec", put("channel", 0, {}), "receiver 0 of the channel"),
         ("smbo-dec", put("channel", 0, "arriving", [[1]]), "a message under way"),
+        ("smbo-dec", put("channel", 0, "arriving", [[0, message(3, 10**4)]]), "the channel: robot"),
+        ("smbo-dec", put("channel", 0, "arriving", [[0, message(9, 0)]]), "here are robots 0 to 5"),
+        ("smbo-dec", put("workers", 0, "outgoing", [message(3, 0)]), "a message of robot 3 to"),
+        ("smbo-dec", put("messages", 0, "robot", 9), "robot 9 speaks; here are robots 0 to 5"),
     ]
 
 
@@ -593,3 +611,92 @@ def test_state_of_another_map_is_refused() -> None:
     state = learner("smbo", random_map(23)).to_json()
     with pytest.raises(InputError, match="the state belongs to another map"):
         learner_from_json(state, random_map(24))
+    with pytest.raises(InputError, match="the map is None; give a BehaviourMap"):
+        learner_from_json(state, None)  # type: ignore[arg-type]
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 2**54)
+    | st.sampled_from([10**30, 2**53, 1.5, -1e9, 1e308, math.nan, math.inf, "x", ""]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner),
+    max_leaves=4,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths to everything in a JSON value, without the value itself."""
+    found = []
+    for key in value if isinstance(value, dict) else range(len(value)):
+        found.append((*path, key))
+        if isinstance(value[key], dict | list):
+            found += places(value[key], (*path, key))
+    return found
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    """What is at a path of a JSON value."""
+    for key in path:
+        value = value[key]
+    return value
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(CONFIGURATIONS), st.integers(0, 40), st.data())
+def test_state_with_anything_in_it_is_refused_or_goes_on(
+    configuration: tuple[str, dict[str, Any]], steps: int, data: st.DataObject
+) -> None:
+    name, options = configuration
+    behaviour_map = random_map(25, 30)
+    truth = landscape(behaviour_map, 25)
+    made = learner(name, behaviour_map, 4, ["a", "b", None, "a"], 3, **options)
+    drive(made, steps, 0, truth)
+    state: dict[str, Any] = json.loads(json.dumps(made.to_json()))
+    for _ in range(data.draw(st.integers(1, 3))):
+        *path, key = data.draw(st.sampled_from(places(state)))
+        where = at(state, tuple(path))
+        change = data.draw(st.sampled_from(["put", "take from elsewhere", "remove", "repeat"]))
+        if change == "put":
+            where[key] = data.draw(JSON)
+        elif change == "take from elsewhere":
+            other = at(state, data.draw(st.sampled_from(places(state))))
+            where[key] = json.loads(json.dumps(other))
+        elif change == "repeat" and isinstance(where, list):
+            where.append(json.loads(json.dumps(where[key])))
+        else:
+            del where[key]
+        if not state:
+            break
+    try:
+        restored = learner_from_json(state, behaviour_map)
+    except InputError:
+        return
+    drive(restored, 30, steps, truth)
+    json.dumps(restored.to_json(), allow_nan=False)
+
+
+def test_state_of_before_restores() -> None:
+    space = BehaviourMap.from_arrays([[0, 0], [0, 1], [1, 0]], [3.0, 2.0, 1.0])
+    state = json.loads(STATE)
+    made = learner_from_json(state, space)
+    assert made.to_json() == state
+    assert [made.ask(0), made.ask(1)] == [2, 1]
+
+
+STATE = """{"format": "swarmbo learner 1", "name": "smbo-dec", "map": "346e0f44105e3d95", "seed": 2,
+"options": {"alpha": 0.93, "length_scale": 0.12, "penalty": "standard",
+"maximum": "best-observation", "tried_cells": "model", "observation_factor": null, "loss": 0.25,
+"delay": 0.0}, "groups": [0, 0], "trials": 2, "messages": [
+{"robot": 0, "group": 0, "evaluation": 0, "cell": 0, "trials": 2, "estimate": 2.5, "noise": 0.0},
+{"robot": 1, "group": 0, "evaluation": 0, "cell": 1, "trials": 1, "estimate": 1.5, "noise": 2.25},
+{"robot": 0, "group": 0, "evaluation": 1, "cell": 2, "trials": 1, "estimate": 2.5, "noise": 6.25},
+{"robot": 0, "group": 0, "evaluation": 0, "cell": 0, "trials": 1, "estimate": 2.5, "noise": 6.25}],
+"workers": [
+{"known": [0, 1, 2], "outgoing": [], "evaluation": 1, "cell": 2, "done": 1, "performances": [2.5]},
+{"known": [3, 1], "outgoing": [], "evaluation": 0, "cell": 1, "done": 1, "performances": [1.5]}],
+"channel": [{"clock": 3, "arriving": []}, {"clock": 1, "arriving": [
+[1, {"robot": 0, "group": 0, "evaluation": 1, "cell": 2, "trials": 0, "estimate": null,
+"noise": null}],
+[1, {"robot": 0, "group": 0, "evaluation": 1, "cell": 2, "trials": 1, "estimate": 2.5,
+"noise": 6.25}]]}]}"""

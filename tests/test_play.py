@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import swarmbo as package
-from swarmbo import BehaviourMap, Scenario, rollout
+from swarmbo import BehaviourMap, Genomes, Scenario, rollout
 from swarmbo.adaptation.options import LEARNERS
 from swarmbo.errors import InputError
 from swarmbo.evolution.behaviour_map import load_map
@@ -291,6 +291,23 @@ def test_another_fault_lets_the_learner_begin_again_with_other_groups(session: S
     team = messages.state(session)["team"]
     assert team[0]["shares_with"] == [1]
     assert team[2]["shares_with"] == [3, 4, 5]
+
+
+def test_learner_is_done_when_the_map_has_no_more_cells(paper_map: BehaviourMap) -> None:
+    assert paper_map.genomes is not None
+    few = BehaviourMap.from_arrays(
+        paper_map.cells[:4],
+        paper_map.performance[:4],
+        genomes=Genomes.from_controllers(paper_map.controllers()[:4]),
+    )
+    session = Session(few)
+    session.apply(Learn("smbo", 30))
+    session.apply(Condition("ground", 3))
+    assert session.learning
+    rounds(session, 6)
+    assert not session.learning
+    assert session.run is not None
+    assert len({each.cell for each in session.run.done}) == len(session.run.done) == 4
 
 
 def test_stopped_learner_leaves_each_robot_the_best_that_it_knows(session: Session) -> None:

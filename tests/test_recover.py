@@ -19,16 +19,20 @@ from swarmbo import (
     LEARNERS,
     BehaviourMap,
     FoodScarcity,
+    Genomes,
     InputError,
     Recovery,
     SoftwareNest,
     conditions,
+    load_map,
     recover,
 )
 from swarmbo.adaptation.options import CENTRALISED, DECENTRALISED
 from swarmbo.cli.recover import read_options, verdict
-from swarmbo.study.recovery import FILES, Watcher, check_folder, replay
-from swarmbo.study.runner import Case, Run
+from swarmbo.study.continuous import ContinuousRun
+from swarmbo.study.recovery import FILES, Watcher, check_folder, finish, replay
+from swarmbo.study.runner import Case, Evaluator, Run
+from swarmbo.view.footage import film
 from tests.command import PATIENCE, Outcome, swarmbo
 from tests.test_behaviour_map import synthetic_map
 from tests.test_runner import TICKS, TRIALS, small_map
@@ -116,6 +120,58 @@ def test_replay_refuses_what_is_no_recovery(change: dict[str, Any], words: str) 
     report = quick_recovery().to_json() | change
     with pytest.raises(InputError, match=words):
         replay(report, small_map())
+
+
+def longer_than_the_map(name: str, continuous: bool) -> dict[str, Any]:
+    """The report of a recovery of before, with more evaluations than a map of four has cells."""
+    whole = small_map()
+    assert whole.genomes is not None
+    few = BehaviourMap.from_arrays(
+        whole.cells[:4],
+        whole.performance[:4],
+        genomes=Genomes.from_controllers(whole.controllers()[:4]),
+    )
+    few.save("few.map")
+    case = Case.of(few, "proximity:1", trials=1, ticks=20)
+    kind = ContinuousRun if continuous else Run
+    run = kind(case, name, evaluations=6 if name in CENTRALISED else 31, again=True)
+    found = finish(
+        run,
+        map_name="few.map",
+        disturbance_name="proximity:1",
+        options={},
+        evaluator=Evaluator(device="cpu"),
+    )
+    report: dict[str, Any] = json.loads(json.dumps(found.to_json()))
+    return report
+
+
+@pytest.mark.parametrize(
+    ("name", "continuous"), [("smbo", False), ("smbo-dec", False), ("smbo-dec", True)]
+)
+def test_replay_of_more_evaluations_than_cells_gives_the_same_numbers(
+    folder: Path, name: str, continuous: bool
+) -> None:
+    report = longer_than_the_map(name, continuous)
+    assert replay(report) == report
+    assert film(report, load_map("few.map")).models is not None
+
+
+def test_more_evaluations_than_cells_are_refused(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    for name, most in (("smbo", 60), ("random", 60), ("smbo-no-sharing", 60), ("smbo-dec", 30)):
+        arguments = ("--map", "small.map", "--learner", name, "--disturbance", "food-scarcity:0")
+        outcome = swarmbo(capsys, "recover", *arguments, "--evaluations", 100_000, "--out", "new")
+        assert outcome.code == 2
+        assert outcome.stdout == ""
+        assert outcome.stderr == (
+            f"swarmbo: evaluations is 100000, but after {most} {name} has tried all 60 cells of "
+            f"the map; give {most} at most\n"
+        )
+        assert names_in(".") == ["small.map"]
+        with pytest.raises(InputError, match=f"give {most} at most"):
+            recover("small.map", "food-scarcity:0", name, evaluations=100_000)
 
 
 def test_recovery_is_repeatable_and_depends_on_the_seed_alone() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ from swarmbo import (
 from swarmbo.adaptation.options import CENTRALISED, DECENTRALISED
 from swarmbo.engine.rollout import rollouts
 from swarmbo.study import runner
+from swarmbo.study.campaign import run_study
+from swarmbo.study.definition import load_definition
 from swarmbo.study.runner import Case, Evaluator, Run, adapt, compose, references, swarm_mean
 from swarmbo.world.scenario import replicate_noise_key
 
@@ -163,6 +166,119 @@ def test_impossible_cases_are_refused() -> None:
         Run(small_case(), "best")
     with pytest.raises(InputError, match="evaluations is 0"):
         Run(small_case(), "smbo", evaluations=0)
+
+
+# --- as many evaluations as make sense ---------------------------------------------------------
+
+
+def rehearse(run: Run) -> list[tuple[int | None, ...]]:
+    """The cells that a run tries when what it is told is invented."""
+    generator = np.random.default_rng(7)
+    while not run.finished:
+        run.ask()
+        run.tell(generator.integers(0, 20, (TRIALS, run.case.scenario.robots)))
+    return [each.cell for each in run.done]
+
+
+def large_case(cells: int, disturbance: str | Sequence[Disturbance] = ()) -> Case:
+    """The swarm of a map with so many cells, whose controllers are few."""
+    usual = small_map()
+    rows = np.arange(cells) % len(usual.cells)
+    assert usual.genomes is not None
+    controllers = usual.controllers()
+    behaviour_map = BehaviourMap.from_arrays(
+        np.stack(np.unravel_index(np.arange(cells), (8, 8, 8)), axis=1),
+        usual.performance[rows],
+        genomes=Genomes.from_controllers([controllers[row] for row in rows]),
+    )
+    return Case.of(behaviour_map, disturbance, trials=TRIALS, ticks=TICKS)
+
+
+def find_nothing_new(tried: list[tuple[int | None, ...]], alike: Sequence[Any]) -> bool:
+    """Whether no robot's last cell is new to those who are alike."""
+    before = {(who, row) for cells in tried[:-1] for who, row in zip(alike, cells, strict=True)}
+    return {*zip(alike, tried[-1], strict=True)} <= before
+
+
+@pytest.mark.parametrize("name", CENTRALISED)
+def test_centralised_learner_gets_as_many_evaluations_as_there_are_cells(name: str) -> None:
+    case = small_case()
+    with pytest.raises(
+        InputError,
+        match=f"evaluations is 61, but after 60 {name} has tried all 60 cells of the map; "
+        "give 60 at most",
+    ):
+        Run(case, name, evaluations=61)
+    assert not find_nothing_new(rehearse(Run(case, name, evaluations=60)), [0])
+    assert find_nothing_new(rehearse(Run(case, name, evaluations=61, again=True)), [0])
+
+
+TWO_GROUPS = Proximity(("min", "min", "none", "none", "min", "min"))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "most", "alike"),
+    [
+        ("smbo-dec", {}, 100, "001100"),  # the smaller group has two robots
+        ("smbo-dec-naive", {"tried_cells": "swarm"}, 34, "000000"),
+        ("smbo-no-sharing", {}, 200, "012345"),
+        ("random-no-sharing", {"tried_cells": "swarm"}, 34, "000000"),
+        ("smbo-dec", {"loss": 1.0}, 200, "012345"),
+    ],
+)
+def test_robots_get_as_many_evaluations_as_find_a_cell_for_one_of_them(
+    name: str, options: dict[str, Any], most: int, alike: str
+) -> None:
+    case = large_case(200, [TWO_GROUPS])
+    with pytest.raises(InputError, match=f"after {most} {name} has .* give {most} at most"):
+        Run(case, name, evaluations=most + 1, options=options)
+    longest = rehearse(Run(case, name, evaluations=most, options=options))
+    assert not find_nothing_new(longest, alike)
+    longer = Run(case, name, evaluations=most + 1, options=options, again=True)
+    assert find_nothing_new(rehearse(longer), alike)
+
+
+def test_robots_of_one_group_share_the_cells() -> None:
+    case = large_case(200)
+    with pytest.raises(InputError, match="after 34 smbo-dec has tried all 200 cells"):
+        Run(case, "smbo-dec", evaluations=10**30)
+    Run(case, "smbo-dec", evaluations=34)
+    Run(case, "smbo-dec", evaluations=200, options={"delay": 0.1})
+
+
+def test_robots_that_meet_fresh_noise_may_always_have_the_papers_evaluations() -> None:
+    case = small_case([])
+    assert Run(case, "smbo-dec", evaluations=30).evaluations == 30
+    with pytest.raises(InputError, match="evaluations is 31, but after 30 smbo-dec has tried all"):
+        Run(case, "smbo-dec", evaluations=31)
+
+
+def test_evaluations_are_thirty_unless_the_map_has_fewer_cells() -> None:
+    assert [Run(small_case(), name).evaluations for name in ("smbo", "smbo-dec")] == [30, 30]
+    few = large_case(7)
+    assert [Run(few, name).evaluations for name in ("smbo", "smbo-dec")] == [7, 30]
+
+
+def test_study_with_more_evaluations_than_cells_is_refused_before_it_begins(
+    tmp_path: Path,
+) -> None:
+    small_map().save(tmp_path / "small.map")
+    for learners, evaluations, words in (
+        (["random", "smbo"], 61, "small.map: evaluations is 61, but after 60 random has"),
+        (["smbo-no-sharing", "smbo-dec"], 50, "small.map: evaluations is 50, but after 30 smbo-d"),
+    ):
+        (tmp_path / "study.toml").write_text(
+            f"""
+            maps = ["small.map"]
+            evaluations = {evaluations}
+            [[experiments]]
+            disturbances = ["food-scarcity"]
+            learners = {learners}
+            """
+        )
+        with pytest.raises(InputError, match=words):
+            run_study(load_definition(tmp_path / "study.toml"), tmp_path / "out")
+        assert not (tmp_path / "out").exists()
 
 
 # --- evaluations -------------------------------------------------------------------------------

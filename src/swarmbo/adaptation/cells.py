@@ -1,5 +1,7 @@
 """What all models over one map share: where its cells lie, and how they are related."""
 
+from collections import deque
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -7,6 +9,7 @@ import numpy as np
 
 from swarmbo.evolution.behaviour_map import GRID, BehaviourMap
 
+KEPT_BYTES = 2**27  # of distances, and as many of kernels, that are kept per map
 _ROOT5 = 5.0**0.5
 
 
@@ -16,27 +19,51 @@ def matern(distance: np.ndarray, length_scale: float) -> np.ndarray:
     return (1.0 + scaled + scaled * scaled / 3.0) * np.exp(-scaled)
 
 
+def rows_in(size: int, cells: int) -> int:
+    """How many rows of float64, a number per cell, have that size in bytes; at least one."""
+    return max(1, size // (8 * cells))
+
+
+class Rows:
+    """Rows of numbers that are made once and kept, of too many the latest; for many threads."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._rows: dict[Hashable, np.ndarray] = {}
+        self._order: deque[Hashable] = deque()
+
+    def get(self, key: Hashable, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """The row of a key."""
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = make()
+            self._order.append(key)
+            if len(self._order) > self._most:
+                self._rows.pop(self._order.popleft(), None)
+        return row
+
+
 class Cells:
-    """The cells of a map as points of a space; a row of numbers per cell is made once and kept."""
+    """The cells of a map as points of a space; a row of numbers per cell is made once and kept.
+
+    All rows of a map of up to 4,096 cells, and of a larger one the latest.
+    """
 
     def __init__(self, behaviour_map: BehaviourMap) -> None:
         self.coordinates = behaviour_map.coordinates  # cells x dimensions
         self.order = np.lexsort(behaviour_map.cells.T[::-1])  # rows, first dimension slowest
         self.rank = np.empty(len(self.order), np.int64)  # place of each row in that order
         self.rank[self.order] = np.arange(len(self.order))
-        self._distances: dict[int, np.ndarray] = {}
-        self._kernels: dict[tuple[float, int], np.ndarray] = {}
+        most = rows_in(KEPT_BYTES, len(self.order))
+        self._distances = Rows(most)
+        self._kernels = Rows(most)
 
     def __len__(self) -> int:
         return len(self.coordinates)
 
     def distance(self, cell: int) -> np.ndarray:
         """Distances from a cell to all cells."""
-        row = self._distances.get(cell)
-        if row is None:
-            row = self.distance_from(self.coordinates[cell])
-            self._distances[cell] = row
-        return row
+        return self._distances.get(cell, lambda: self.distance_from(self.coordinates[cell]))
 
     def distance_from(self, point: np.ndarray) -> np.ndarray:
         """Distances from any point to all cells."""
@@ -44,11 +71,9 @@ class Cells:
 
     def kernel(self, cell: int, length_scale: float) -> np.ndarray:
         """Kernel between a cell and all cells."""
-        row = self._kernels.get((length_scale, cell))
-        if row is None:
-            row = matern(self.distance(cell), length_scale)
-            self._kernels[length_scale, cell] = row
-        return row
+        return self._kernels.get(
+            (length_scale, cell), lambda: matern(self.distance(cell), length_scale)
+        )
 
     @cached_property
     def neighbours(self) -> tuple[np.ndarray, np.ndarray]:

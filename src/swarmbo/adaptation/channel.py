@@ -38,12 +38,28 @@ class Channel:
 
     def send(self, message: Message, to: Iterable[int] | None = None) -> None:
         """Send a message to the robots named, or to all; never back to its sender."""
-        receivers = range(self.robots) if to is None else to
-        for robot in receivers:
+        if not isinstance(message, Message):
+            raise InputError(f"the message is {short(message)}; give a Message")
+        for robot in range(self.robots) if to is None else self._checked(to):
             if robot != message.robot:
                 wait = self._wait(message, robot)
                 if wait is not None:
                     self._arriving[robot].append((self._clock[robot] + wait, message))
+
+    def _checked(self, receivers: Iterable[int]) -> list[int]:
+        """The receivers as a list; InputError when one of them is no robot of the channel."""
+        try:
+            listed = list(receivers)
+        except TypeError:
+            raise InputError(
+                f"the receivers are {short(receivers)}; give a list of robots, or leave it out"
+            ) from None
+        return [
+            robot
+            if type(robot) is int and 0 <= robot < self.robots
+            else checked_index("a receiver", robot, self.robots)
+            for robot in listed
+        ]
 
     def receive(self, robot: int) -> list[Message]:
         """The messages that have reached a robot since it last asked."""
@@ -69,6 +85,10 @@ class Channel:
         while stream.uniform() < self.delay:
             steps += 1
         return steps
+
+    def under_way(self, robot: int) -> list[Message]:
+        """The messages to a robot that it has not received yet."""
+        return [message for _, message in self._arriving[robot]]
 
     def state(self) -> list[dict[str, Any]]:
         """Clocks and messages under way, an object per receiver."""

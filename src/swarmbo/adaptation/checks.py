@@ -34,6 +34,12 @@ def checked_performance(value: Any) -> float:
     return float(plain)
 
 
+def check_map(value: object) -> None:
+    """InputError when a value is not a map."""
+    if not isinstance(value, BehaviourMap):
+        raise InputError(f"the map is {short(value)}; give a BehaviourMap")
+
+
 def check_count(what: str, value: Any, least: int, most: int) -> None:
     """InputError when a value is not an integer between the two."""
     if not is_integer(value) or not least <= value <= most:

@@ -7,6 +7,7 @@ import numpy as np
 
 from swarmbo.adaptation.channel import Channel
 from swarmbo.adaptation.checks import checked_fields, checked_index, checked_list, header
+from swarmbo.adaptation.limits import UNLIMITED
 from swarmbo.adaptation.messages import Message
 from swarmbo.adaptation.options import Options
 from swarmbo.adaptation.worker import WORKER_STATE, Worker, new_process
@@ -47,7 +48,10 @@ class DecentralisedLearner:
         self._listeners = [self._listeners_of(robot) for robot in range(self.robots)]
 
     def _make_workers(self, is_perfect: bool) -> list[Worker | None]:
-        """A worker per robot; those who always know the same share the process that computes."""
+        """A worker per robot; those who always know the same share the process that computes.
+
+        As they hear nobody else, what the learner can be told is all that limits them.
+        """
         given = self.options.to_json(self.name)
         process = {group: new_process(self.behaviour_map, self.options) for group in self.groups}
         shares = is_perfect and not self.name.endswith("no-sharing")
@@ -62,6 +66,8 @@ class DecentralisedLearner:
                 trials=self.trials,
                 seed=self.seed,
                 process=process[group] if shares else None,
+                robots=self.robots,
+                **UNLIMITED,
                 **given,
             )
             for robot, group in enumerate(self.groups)
@@ -174,21 +180,30 @@ class DecentralisedLearner:
                 ]
                 worker.restore(value | {"known": known})
         self._channel.restore(state["channel"])
+        for worker in self._workers:
+            if worker is not None:
+                for message in self._channel.under_way(worker.robot):
+                    reason = worker.limits.refusal(message)
+                    if reason is not None:
+                        raise InputError(f"the channel: {reason}")
 
 
 def numbered_groups(groups: Sequence[Hashable] | None, robots: int) -> tuple[int | None, ...]:
     """Groups as numbers in the order of their first robots; None stays, and means no worker."""
     if groups is None:
         return (0,) * robots
-    if not isinstance(groups, list | tuple | np.ndarray) or len(groups) != robots:
+    is_array = isinstance(groups, np.ndarray) and groups.ndim > 0
+    if not (is_array or isinstance(groups, list | tuple)) or len(groups) != robots:
         raise InputError(
             f"groups is {short(groups)}; give a list of {robots} labels, one per robot"
         )
     for robot, label in enumerate(groups):
-        if not isinstance(label, Hashable):
+        try:
+            hash(label)
+        except TypeError:
             raise InputError(
                 f"the group of robot {robot} is {short(label)}; give a text, a number or a tuple"
-            )
+            ) from None
     numbers: dict[Hashable, int] = {}
     return tuple(
         None if label is None else numbers.setdefault(label, len(numbers)) for label in groups

@@ -4,10 +4,12 @@ from functools import cached_property
 
 import numpy as np
 
-from swarmbo.adaptation.cells import Cells
+from swarmbo.adaptation.cells import Cells, rows_in
 
 JITTER = 1e-8  # on the diagonal of the kernel matrix, beside the observations' noise
 LENGTH_SCALE = 0.12  # rho of the paper, in units of coordinates
+PREPARED_BYTES = 2**26  # of rows that are prepared for observations to come
+GROWTH_BYTES = 2**26  # of room that is made for V at once, at most
 BLOCK = 32  # observations whose influence on a row is subtracted in one go
 
 
@@ -54,7 +56,8 @@ class GaussianProcess:
         self._starts = [start]  # mean and variance before each block
         self._last = Posterior(start[0].copy(), start[1].copy())
         self._settled_blocks = 0
-        self._projections: dict[int, tuple[int, np.ndarray]] = {}
+        self._projections: dict[int, tuple[int, np.ndarray]] = {}  # the latest so many
+        self._most_projections = rows_in(PREPARED_BYTES, len(cells))
 
     def posterior(
         self, at: np.ndarray, values: np.ndarray, noise: np.ndarray, settled: int | None = None
@@ -76,7 +79,8 @@ class GaussianProcess:
     def prepare(self, cell: int) -> None:
         """Do the work for an observation of a cell that can be done before it is made.
 
-        Without it the next question takes longer; the answer is the same.
+        Without it the next question takes longer; the answer is the same. Of many
+        cells only the latest stay prepared.
         """
         self._projection(cell, self._settled_blocks)
 
@@ -89,7 +93,8 @@ class GaussianProcess:
 
     def _reserve(self, rows: int, known: int) -> None:
         if rows > len(self._v):
-            larger = np.empty((max(rows, 2 * len(self._v), BLOCK), len(self._cells)))
+            growth = min(len(self._v), rows_in(GROWTH_BYTES, len(self._cells)))
+            larger = np.empty((max(rows, len(self._v) + growth, BLOCK), len(self._cells)))
             larger[:known] = self._v[:known]
             self._v = larger
             self._z = np.append(self._z[:known], np.empty(len(larger) - known))
@@ -133,6 +138,8 @@ class GaussianProcess:
             done, row = 0, self._cells.kernel(cell, self._length_scale).copy()
         for block in range(done, blocks):
             self._subtract(row, cell, block * BLOCK, (block + 1) * BLOCK)
+        if cell not in self._projections and len(self._projections) >= self._most_projections:
+            del self._projections[next(iter(self._projections))]
         self._projections[cell] = blocks, row
         return row
 

@@ -7,6 +7,7 @@ from swarmbo.adaptation.centralised import CentralisedLearner, GradientAscent, R
 from swarmbo.adaptation.checks import (
     FORMAT,
     check_count,
+    check_map,
     checked_fields,
     checked_list,
     fingerprint,
@@ -107,8 +108,7 @@ def learner(
     check_count("robots", robots, 1, MAX_ROBOTS)
     check_count("trials", trials, 1, MAX_TRIALS)
     check_count("seed", seed, 0, 2**53)
-    if not isinstance(behaviour_map, BehaviourMap):
-        raise InputError(f"the map is {short(behaviour_map)}; give a BehaviourMap")
+    check_map(behaviour_map)
     numbers = numbered_groups(groups, robots)
     if name in CENTRALISED:
         return _CLASSES[name](name, behaviour_map, robots=robots, seed=seed, options=chosen)
@@ -128,6 +128,7 @@ def learner_from_json(state: Any, behaviour_map: BehaviourMap) -> Any:
     check_name(name)
     central = name in CENTRALISED
     checked_fields("the state", state, _CENTRALISED_STATE if central else _DECENTRALISED_STATE)
+    check_map(behaviour_map)
     if state["map"] != fingerprint(behaviour_map):
         raise InputError("the state belongs to another map; give the map that the learner had")
     if not isinstance(state["options"], dict):

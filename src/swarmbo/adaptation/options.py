@@ -49,10 +49,9 @@ class Options:
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise InputError(
-                    f"{name} is {short(getattr(self, name))}; name one of {', '.join(choices)}"
-                )
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in choices:
+                raise InputError(f"{name} is {short(value)}; name one of {', '.join(choices)}")
         if not isinstance(self.running_mean, bool):
             raise InputError(f"running_mean is {short(self.running_mean)}; give true or false")
         self._check_number("alpha", 0, 1e6)

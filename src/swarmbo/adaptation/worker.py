@@ -1,8 +1,10 @@
 """A worker of decentralised adaptation: one robot with its own model of its group's faults."""
 
 import math
+from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import heappush, heapreplace
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,14 @@ from swarmbo.adaptation.acquisition import (
 from swarmbo.adaptation.cells import cells_of
 from swarmbo.adaptation.checks import (
     check_count,
+    check_map,
     checked_fields,
     checked_index,
     checked_list,
     checked_performance,
 )
 from swarmbo.adaptation.gaussian_process import GaussianProcess, Posterior
+from swarmbo.adaptation.limits import Limits
 from swarmbo.adaptation.messages import MAX_EVALUATIONS, MAX_TRIALS, Message
 from swarmbo.adaptation.options import DECENTRALISED, Options
 from swarmbo.errors import InputError, short
@@ -53,6 +57,12 @@ class Worker:
     gives the messages to broadcast, `receive` takes those of others, in any
     order, also twice or late: what a worker does depends on the set of messages
     that it has. Messages of other groups do not enter its model.
+
+    `robots` of the swarm, `evaluations` of each of them and the `largest_estimate`
+    of any, in the map's unit and without its sign, are limits to what a worker
+    believes; give all workers the same. It keeps one message per evaluation of
+    `memory` evaluations of other robots, those with the lowest numbers. Left out,
+    they are generous.
     """
 
     def __init__(
@@ -65,16 +75,31 @@ class Worker:
         trials: int = TRIALS,
         seed: int = 1,
         process: GaussianProcess | None = None,
+        robots: int | None = None,
+        evaluations: int | None = None,
+        largest_estimate: float | None = None,
+        memory: int | None = None,
         **options: Any,
     ) -> None:
-        check_count("robot", robot, 0, MAX_ROBOTS - 1)
+        check_map(behaviour_map)
         check_count("group", group, 0, MAX_ROBOTS - 1)
         check_count("trials", trials, 1, MAX_TRIALS)
         check_count("seed", seed, 0, 2**53)
-        if learner not in DECENTRALISED:
+        if not isinstance(learner, str) or learner not in DECENTRALISED:
             raise InputError(
                 f"there is no worker of {short(learner)}; name one of {', '.join(DECENTRALISED)}"
             )
+        if process is not None and not isinstance(process, GaussianProcess):
+            raise InputError(f"process is {short(process)}; give a GaussianProcess, or leave it out")
+        self.limits = Limits.of(
+            behaviour_map,
+            trials=trials,
+            robots=robots,
+            evaluations=evaluations,
+            largest_estimate=largest_estimate,
+            memory=memory,
+        )
+        check_count("robot", robot, 0, self.limits.robots - 1)
         self.robot = robot
         self.behaviour_map = behaviour_map
         self.learner = learner
@@ -85,20 +110,23 @@ class Worker:
         self._cells = cells_of(behaviour_map)
         # A process computes and decides nothing: workers that have the same messages may share it.
         self._process = process or new_process(behaviour_map, self.options)
-        self._known: dict[tuple[int, int], Message] = {}  # by robot and evaluation: the latest
-        self._latest: dict[int, int] = {}  # evaluation of each robot
+        self._forget_all()
         self._outgoing: list[Message] = []
         self._evaluation = -1  # number of the present one, or of the last
         self._cell: int | None = None  # that the robot is busy with
         self._done = 0  # trials of the present evaluation
         self._performances: list[float] = []  # of the trials that an estimate is made of
-        self._observed: Observations | None = None  # made when needed
 
     # --- asking and telling
 
     def ask(self) -> int:
         """The row of the cell to run: a new one when the trials of the last one are done."""
         if self._cell is None:
+            if self._evaluation + 1 >= self.limits.evaluations:
+                raise InputError(
+                    f"robot {self.robot} has begun all its {self.limits.evaluations} evaluations; "
+                    "give all workers more of them"
+                )
             cell = self._choose()
             self._evaluation += 1
             self._cell = cell
@@ -112,7 +140,15 @@ class Worker:
         """Take the robot's performance in a trial with the cell that it was given."""
         if self._cell is None:
             raise InputError(f"robot {self.robot} has no cell to tell about; ask first")
-        self._performances.append(checked_performance(performance))
+        performance = checked_performance(performance)
+        largest = self.limits.largest_estimate
+        if abs(performance) > largest:
+            raise InputError(
+                f"the performance is {performance:g}, which others would not believe; "
+                f"give a number of {-largest:g} to {largest:g}, or all workers "
+                "another largest_estimate"
+            )
+        self._performances.append(performance)
         self._done += 1
         self._say(*estimate(self._performances))
         if self._done == self.trials:
@@ -134,27 +170,34 @@ class Worker:
         return messages
 
     def receive(self, *messages: Message) -> None:
-        """Take messages of other robots; InputError when one does not fit the map or trials."""
-        cells = len(self._cells)
+        """Take messages of other robots, in any order, and also those beside a refused one.
+
+        InputError, when all others are taken, for one that no sound robot sends:
+        that does not fit the map, the trials or the limits.
+        """
+        refused = []
+        allow, own = self.limits.allow, self.robot
         for message in messages:
-            if message.cell >= cells or message.trials > self.trials:
-                raise InputError(
-                    f"robot {message.robot} speaks of cell {message.cell} after {message.trials} "
-                    f"trials; here are {cells} cells and {self.trials} trials: "
-                    "give all workers the same map and trials"
-                )
-            if message.robot != self.robot:
+            if not isinstance(message, Message) or not allow(message):
+                refused.append(message)
+            elif message.robot != own:
                 self._remember(message)
+        if refused:
+            more = f" ({len(refused)} such messages)" * (len(refused) > 1)
+            raise InputError(f"{self.limits.refusal(refused[0])}{more}")
 
     def _remember(self, message: Message) -> None:
-        identity = message.robot, message.evaluation
+        robot, evaluation = identity = message.robot, message.evaluation
         known = self._known.get(identity)
-        if known is not None and not message.replaces(known):
+        if known is None:
+            if robot != self.robot and not self._make_room(message):
+                return
+        elif not message.replaces(known):
             return
-        before = self._latest_of(message.robot)
+        before = self._latest_of(robot)
         self._known[identity] = message
-        if before is None or message.evaluation > before.evaluation:
-            self._latest[message.robot] = message.evaluation
+        if known is None:
+            insort(self._evaluations.setdefault(robot, []), evaluation)
         if message.group != self.group:
             return
         if message.trials or (before is not None and 0 < before.trials < self.trials):
@@ -162,10 +205,36 @@ class Worker:
         if message.trials == 0 and self.learner != "random-no-sharing":
             self._process.prepare(message.cell)
 
+    def _make_room(self, message: Message) -> bool:
+        """Whether one more evaluation of another robot is kept; another may be forgotten for it.
+
+        Of too many, those that come first by number, then by robot, are kept,
+        whichever was heard of first.
+        """
+        place = -message.evaluation, -message.robot
+        if len(self._heard) < self.limits.memory:
+            heappush(self._heard, place)
+            return True
+        if place < self._heard[0]:
+            return False
+        evaluation, robot = heapreplace(self._heard, place)
+        del self._known[-robot, -evaluation]
+        self._evaluations[-robot].pop()  # it is this robot's latest
+        if not self._evaluations[-robot]:
+            del self._evaluations[-robot]
+        self._observed = None
+        return True
+
+    def _forget_all(self) -> None:
+        self._known: dict[tuple[int, int], Message] = {}  # by robot and evaluation: the latest
+        self._evaluations: dict[int, list[int]] = {}  # numbers of those known, per robot in order
+        self._heard: list[tuple[int, int]] = []  # those of others, as a heap with the latest first
+        self._observed: Observations | None = None  # made when needed
+
     def _latest_of(self, robot: int) -> Message | None:
         """The latest message about the latest evaluation of a robot."""
-        evaluation = self._latest.get(robot)
-        return None if evaluation is None else self._known[robot, evaluation]
+        evaluations = self._evaluations.get(robot)
+        return None if evaluations is None else self._known[robot, evaluations[-1]]
 
     # --- what is known
 
@@ -215,7 +284,8 @@ class Worker:
 
     def _is_over(self, message: Message) -> bool:
         """Whether the evaluation has all its trials, or its robot is known to have gone on."""
-        return message.trials == self.trials or message.evaluation < self._latest[message.robot]
+        latest = self._evaluations[message.robot][-1]
+        return message.trials == self.trials or message.evaluation < latest
 
     def _best_message(self, *, partial: bool = False) -> Message | None:
         """The best evaluation of the group that has all its trials, or one at least."""
@@ -267,7 +337,7 @@ class Worker:
 
     def _present(self) -> list[Message]:
         """The latest message about the latest evaluation of each robot of the group."""
-        latest = (self._known[identity] for identity in sorted(self._latest.items()))
+        latest = (self._known[robot, told[-1]] for robot, told in sorted(self._evaluations.items()))
         return [message for message in latest if message.group == self.group]
 
     def _busy(self) -> list[int]:
@@ -335,20 +405,29 @@ class Worker:
         }
 
     def restore(self, state: Any) -> None:
-        """Take over a state; InputError when it is impossible."""
+        """Take over a state; InputError, and nothing has changed, when it is impossible."""
+        before = vars(self).copy()
+        try:
+            self._restore(state)
+        except InputError:
+            vars(self).update(before)
+            raise
+
+    def _restore(self, state: Any) -> None:
         state = checked_fields(f"the state of robot {self.robot}", state, WORKER_STATE)
         check_count("evaluation", state["evaluation"], -1, MAX_EVALUATIONS)
         check_count("done", state["done"], 0, self.trials)
         if state["cell"] is not None:
             checked_index("cell", state["cell"], len(self._cells))
         known = [Message.from_json(value) for value in checked_list("known", state["known"])]
-        self._known, self._latest, self._observed = {}, {}, None
+        self._forget_all()
         self.receive(*known)
         for message in known:
             if message.robot == self.robot:
                 self._remember(message)
         self._outgoing = [
-            Message.from_json(value) for value in checked_list("outgoing", state["outgoing"])
+            self._own(Message.from_json(value))
+            for value in checked_list("outgoing", state["outgoing"])
         ]
         self._evaluation = state["evaluation"]
         self._cell = state["cell"]
@@ -359,6 +438,15 @@ class Worker:
         ]
         self._check_own_messages()
 
+    def _own(self, message: Message) -> Message:
+        """The message; InputError when the robot cannot have said it."""
+        reason = self.limits.refusal(message)
+        if reason is None and message.robot != self.robot:
+            reason = f"robot {self.robot} has a message of robot {message.robot} to send; remove it"
+        if reason is not None:
+            raise InputError(reason)
+        return message
+
     def _check_own_messages(self) -> None:
         """InputError when what the robot does is not what it has said."""
         said = self._known.get((self.robot, self._evaluation))
@@ -366,7 +454,7 @@ class Worker:
         if said is not None:
             before = self._evaluation * self.trials if self.options.running_mean else 0
             busy = said.cell if said.trials < self.trials else None
-            expected = (self._latest[self.robot], busy, said.trials, before + said.trials)
+            expected = (self._evaluations[self.robot][-1], busy, said.trials, before + said.trials)
         present = (self._evaluation, self._cell, self._done, len(self._performances))
         if present != expected:
             raise InputError(

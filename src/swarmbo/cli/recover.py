@@ -53,8 +53,14 @@ def recover(
         str, typer.Option(metavar="NAME", help="Who repairs: " + ", ".join(LEARNERS) + ".")
     ] = LEARNER,
     evaluations: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Controllers to try, of each robot or of all.")
-    ] = 30,
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Controllers to try, of each robot or of all.",
+            show_default="30, or all that a small map has",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Of the learner's choices and of fresh noise.")
     ] = 1,

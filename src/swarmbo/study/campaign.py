@@ -194,13 +194,21 @@ def check_cases(
     definition: Definition, runs: Collection[RunKey], maps: Mapping[str, BehaviourMap]
 ) -> None:
     """InputError when a map's swarm cannot have a disturbance, or a learner not cope with it."""
-    seen = set()
+    seen: set[tuple[object, ...]] = set()
     for key in runs:
-        kind = (key.disturbance, key.map, key.replicate)
+        kind: tuple[object, ...] = (key.disturbance, key.map, key.replicate)
+        if _may_run_out(definition, maps[key.map]):  # that depends on groups and learner
+            kind = (*key.case, key.variant)
         if kind not in seen:
             seen.add(kind)
             with naming(key.map):
                 run_of(definition, key, case_of(definition, key.case, maps[key.map]))
+
+
+def _may_run_out(definition: Definition, behaviour_map: BehaviourMap) -> bool:
+    """Whether the robots of some run may come to have no cell of the map left to try."""
+    robots = max(behaviour_map.robots, FORAGING_2X.robots)
+    return definition.evaluations * robots > behaviour_map.filled_cells
 
 
 def first_case(plan: Plan) -> Case:

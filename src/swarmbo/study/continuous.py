@@ -19,7 +19,6 @@ from swarmbo.engine.rollout import default_threads
 from swarmbo.engine.swarm import Swarm
 from swarmbo.errors import InputError
 from swarmbo.streams import Stream
-from swarmbo.study.conditions import EVALUATIONS
 from swarmbo.study.runner import Case, Evaluation, Run
 from swarmbo.world.scenario import MAX_VISITS
 
@@ -48,18 +47,21 @@ class ContinuousRun(Run):
         case: Case,
         name: str,
         *,
-        evaluations: int = EVALUATIONS,
+        evaluations: int | None = None,
         seed: int = 1,
         options: Mapping[str, Any] | None = None,
+        again: bool = False,
     ) -> None:
-        super().__init__(case, name, evaluations=evaluations, seed=seed, options=options)
+        super().__init__(
+            case, name, evaluations=evaluations, seed=seed, options=options, again=again
+        )
         if self.centralised:
             raise InputError(
                 f"in a continuous world each robot adapts by itself, which {name} does not; "
                 f"name one of {', '.join(DECENTRALISED)}"
             )
         scenario = case.with_noise("continuous", seed)
-        ticks = scenario.ticks * scenario.trials * (evaluations + 1)
+        ticks = scenario.ticks * scenario.trials * (self.evaluations + 1)
         if ticks > MAX_VISITS // scenario.robots:
             raise InputError(
                 f"a continuous world of {ticks:,} ticks is too long; use fewer evaluations"
@@ -177,7 +179,8 @@ def recited(
     case: Case, cells: Sequence[Sequence[int | None]], continued_with: Sequence[int], *, seed: int
 ) -> ContinuousRun:
     """A run that repeats another one: the rows that each robot tried, and has after that."""
-    run = ContinuousRun(case, "random-no-sharing", evaluations=len(cells), seed=seed)
+    count = len(cells)
+    run = ContinuousRun(case, "random-no-sharing", evaluations=count, seed=seed, again=True)
     run.learner = _Recital(cells, continued_with)
     return run
 

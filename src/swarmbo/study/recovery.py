@@ -12,7 +12,7 @@ from swarmbo import __version__, files
 from swarmbo.errors import InputError, cut, naming, short
 from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
 from swarmbo.files import read_json
-from swarmbo.study.conditions import DEMONSTRATION, EVALUATIONS
+from swarmbo.study.conditions import DEMONSTRATION
 from swarmbo.study.continuous import ContinuousRun, adapt_continuously, recited
 from swarmbo.study.runner import (
     Case,
@@ -191,7 +191,7 @@ def recover(
     disturbance: str | Sequence[Disturbance] = DISTURBANCE,
     learner: str = LEARNER,
     *,
-    evaluations: int = EVALUATIONS,
+    evaluations: int | None = None,
     seed: int = 1,
     options: Mapping[str, Any] | None = None,
     continuous: bool = False,
@@ -206,7 +206,9 @@ def recover(
 
     `map` is a map, its file, or the name of a bundled one;
     `disturbance` is KIND:INDEX as drawn for the map's seed, a JSON file, or
-    disturbances. `seed` is that of the learner's choices and of fresh noise.
+    disturbances. `evaluations` are those of the swarm or of each robot: by default 30,
+    or fewer where the map has no more cells to try. `seed` is that of the learner's
+    choices and of fresh noise.
     `options` are the learner's, by name. With `continuous` the robots adapt in
     one world without resets, each by its own clock. `trials` and `ticks` are
     those of an evaluation. `out` is a folder for the report and figures. The

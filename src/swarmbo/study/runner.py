@@ -5,6 +5,7 @@ it. `adapt` advances any number of runs together, so that the engine is full.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -229,7 +230,9 @@ class Evaluation:
 class Run:
     """A learner that copes with a case: `ask` for what to evaluate, `tell` the items.
 
-    `best` is in items per robot, over all robots.
+    `best` is in items per robot, over all robots. InputError for more evaluations
+    than `most_evaluations`, except of a run that is repeated: `again`. Left out,
+    they are 30, or as many as these.
     """
 
     def __init__(
@@ -237,18 +240,25 @@ class Run:
         case: Case,
         name: str,
         *,
-        evaluations: int = EVALUATIONS,
+        evaluations: int | None = None,
         seed: int = 1,
         options: Mapping[str, Any] | None = None,
+        again: bool = False,
     ) -> None:
-        if not is_integer(evaluations) or evaluations < 1:
+        if evaluations is not None and (not is_integer(evaluations) or evaluations < 1):
             raise InputError(f"evaluations is {short(evaluations)}; give an integer, at least 1")
         self.case = case
         self.name = name
-        self.evaluations = evaluations
         self.seed = seed
         self.done: list[Evaluation] = []
         self.learner = make_learner(case, name, seed=seed, options=options or {})
+        most = most_evaluations(case, name, options or {})
+        self.evaluations = min(EVALUATIONS, most) if evaluations is None else evaluations
+        if self.evaluations > most and not again:
+            raise InputError(
+                f"evaluations is {short(evaluations)}, but after {most} {name} has tried all "
+                f"{case.behaviour_map.filled_cells} cells of the map; give {most} at most"
+            )
         self.factor = float(case.scenario.robots)  # makes a robot's items a swarm's
         if not self.centralised:
             self.factor = self.learner.observation_factor
@@ -373,6 +383,34 @@ def make_learner(case: Case, name: str, *, seed: int, options: Mapping[str, Any]
         seed=seed,
         **options,
     )
+
+
+def most_evaluations(case: Case, name: str, options: Mapping[str, Any]) -> int:
+    """How many evaluations a learner can make sense of.
+
+    Of a centralised one as many as there are cells: another of the same cell has
+    the same outcome. Robots with a controller each meet fresh noise, so 30 are
+    right in any case, and more as long as a group has a cell left to try.
+    """
+    if name in CENTRALISED:
+        return case.behaviour_map.filled_cells
+    return max(EVALUATIONS, _exhausted_after(case, name, Options.of(name, dict(options))))
+
+
+def _exhausted_after(case: Case, name: str, options: Options) -> int:
+    """After how many evaluations the robots have no cell left to try, in any group.
+
+    Robots that know of each other's cells try all of them together. Where messages
+    are lost or late a robot may try what another has tried, but nothing twice.
+    """
+    groups = Counter(group for group in case.groups if group is not None)
+    if options.loss or options.delay or not groups:
+        together = 1
+    elif options.tried_cells == "swarm":
+        together = groups.total()
+    else:
+        together = 1 if name.endswith("no-sharing") else min(groups.values())
+    return -(-case.behaviour_map.filled_cells // together)
 
 
 # --- many at once ------------------------------------------------------------------------------

@@ -344,6 +344,7 @@ def _asked_again(report: dict[str, Any], case: Case, kind: type[Run]) -> Run | N
         evaluations=len(report["evaluations"]),
         seed=report["seed"],
         options=report["options"],
+        again=True,
     )
 
 

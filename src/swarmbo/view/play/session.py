@@ -177,6 +177,7 @@ class Session:
     # --- learning ------------------------------------------------------------------------------
 
     def _learn(self, name: str, evaluations: int, because: str = "") -> None:
+        evaluations = min(evaluations, runner.most_evaluations(self.case, name, {}))
         run = runner.Run(self.case, name, evaluations=evaluations, seed=1)
         self.run, self.learning, self._keeps_found = run, True, False
         self._mark("learner", f"{name} begins anew: {because}" if because else f"{name} starts")
