@@ -228,15 +228,27 @@ def _measure(world, lanes, work):
 
 
 @kernel
-def advance(world, lanes, brains, work, tick, ticks):
-    """Advance a swarm by `ticks` ticks; `tick` is the number of ticks it has had before."""
+def advance(world, lanes, brains, work, tick, ticks, moved):
+    """Advance a swarm by `ticks` ticks; `tick` is the number of ticks it has had before.
+
+    Ends early when more pairs are near than there is room for. Returns how many ticks are
+    done, whether the robots have moved in the next one already, and how many pairs are near;
+    with more room, call again for what is left: `moved` is then what was returned.
+    """
+    room = work.near.shape[0]
     _face(lanes)
     near = near_pairs(world, lanes, work)
     for now in range(tick, tick + ticks):
-        _drive(world, lanes, work)
-        _physics(world, lanes, work, near)
-        _commit_poses(lanes, work)
-        near = near_pairs(world, lanes, work)
+        if not moved:
+            if near > room:
+                return now - tick, False, near
+            _drive(world, lanes, work)
+            _physics(world, lanes, work, near)
+            _commit_poses(lanes, work)
+            near = near_pairs(world, lanes, work)
+        if near > room:
+            return now - tick, True, near
+        moved = False
         sense(world, lanes, work, near, U(now))
         _think(world, lanes, work, brains)
         if any_set(lanes.software):
@@ -245,3 +257,4 @@ def advance(world, lanes, brains, work, tick, ticks):
         _count_visits(world, lanes, work)
         if lanes.features.shape[1] > 0:
             _measure(world, lanes, work)
+    return ticks, False, near

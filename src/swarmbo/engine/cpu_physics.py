@@ -62,9 +62,6 @@ from swarmbo.engine.lanes import (
     ACTIVE_ROWS,
 )
 
-_MARGIN = F(0.002)  # m, for the curvature of paths within a tick
-_DRIFT = F(0.04)  # m, from its own path that a robot may be pushed in a tick
-
 
 @formula
 def _activate(world, lanes, work, i, count):
@@ -121,7 +118,7 @@ def gather(world, lanes, work, near):
     Returns the numbers of places that are taken by all, by those in corners, and by
     those in corners or at walls, and the number of pairs.
     """
-    reach = world.radius + _MARGIN
+    reach = world.radius + world.margin
     width = world.width
     height = world.height
     for i in range(lanes.x.size):
@@ -146,10 +143,10 @@ def gather(world, lanes, work, near):
         reach2 = F(2) * reach + np.sqrt(mx * mx + my * my)
         if dx * dx + dy * dy < reach2 * reach2:
             # Pushed, they may leave their paths.
-            work.wall_gap[i] -= _DRIFT
-            work.wall_gap[j] -= _DRIFT
-            work.corner_gap[i] -= _DRIFT
-            work.corner_gap[j] -= _DRIFT
+            work.wall_gap[i] -= world.drift
+            work.wall_gap[j] -= world.drift
+            work.corner_gap[i] -= world.drift
+            work.corner_gap[j] -= world.drift
             work.pair_place[pairs, 0] = i
             work.pair_place[pairs, 1] = j
             pairs += 1

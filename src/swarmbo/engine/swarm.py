@@ -126,11 +126,16 @@ class Swarm:
 
         if ticks < 0:
             raise InputError(f"a swarm cannot be advanced by {ticks} ticks")
+        moved = False
         while ticks > 0:
             now = min(ticks, self.ticks_per_call)
-            advance(self._world, self._lanes, self._brains, self._work, self.tick, now)
-            self.tick += now
-            ticks -= now
+            done, moved, near = advance(
+                self._world, self._lanes, self._brains, self._work, self.tick, now, moved
+            )
+            self.tick += done
+            ticks -= done
+            if done < now:  # there are more pairs near each other than there is room for
+                self._work = layout.with_room(self._work, near + near // 4)
 
     @property
     def ticks_per_call(self) -> int:
