@@ -58,9 +58,7 @@ from swarmbo.engine.formulas import (
     wall_contact,
     wall_velocity,
 )
-from swarmbo.engine.lanes import (
-    ACTIVE_ROWS,
-)
+from swarmbo.engine.lanes import ACTIVE_ROWS, MARGIN
 
 
 @formula
@@ -118,7 +116,7 @@ def gather(world, lanes, work, near):
     Returns the numbers of places that are taken by all, by those in corners, and by
     those in corners or at walls, and the number of pairs.
     """
-    reach = world.radius + world.margin
+    reach = world.radius + MARGIN
     width = world.width
     height = world.height
     for i in range(lanes.x.size):
@@ -140,7 +138,7 @@ def gather(world, lanes, work, near):
         mx = work.path_x[j] - work.path_x[i]
         my = work.path_y[j] - work.path_y[i]
         # Closer than the discs around the bodies, at some time on straight paths?
-        reach2 = F(2) * reach + np.sqrt(mx * mx + my * my)
+        reach2 = F(2) * reach + np.sqrt(mx * mx + my * my) + world.slack
         if dx * dx + dy * dy < reach2 * reach2:
             # Pushed, they may leave their paths.
             work.wall_gap[i] -= world.drift
