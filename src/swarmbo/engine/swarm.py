@@ -17,7 +17,7 @@ from swarmbo.world.memory import PAIR, check_memory, memory_of
 from swarmbo.world.scenario import MAX_VISITS, Scenario, check_size
 
 CALL = 200_000  # robot-ticks in one call of the kernel, so that Ctrl-C is heard
-OUTSIDE = 0.1  # radii that the centre of a robot may be beyond a wall
+OUTSIDE = 4  # radii beyond a wall: a robot whose centre is farther away has left the arena
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +39,15 @@ def _world(scenario: Scenario) -> layout.World:
     if scenario not in _known:
         _known[scenario] = layout.make_world(scenario)
     return _known[scenario]
+
+
+def left_arena(scenario: Scenario, tick: int) -> InputError:
+    """What to say of a run that has robots outside the walls, or nowhere."""
+    return InputError(
+        f"robots left the arena {scenario.arena.name} by tick {tick}, pushed harder than the "
+        "simulation can follow, so there are no scores; use fewer or slower robots, less friction, "
+        "or more sub-steps in a tick"
+    )
 
 
 class Swarm:
@@ -152,15 +161,10 @@ class Swarm:
 
     def _check_state(self, beyond: float) -> None:
         """InputError when a robot is nowhere, or has been `beyond` metres outside the arena."""
-        lanes, scenario = self._lanes, self.scenario
-        here = np.isfinite(lanes.x) & np.isfinite(lanes.y) & np.isfinite(lanes.heading)
-        if here.all() and beyond <= OUTSIDE * scenario.robot.radius:
-            return
-        raise InputError(
-            f"robots left the arena {scenario.arena.name} by tick {self.tick}, pushed harder than "
-            "the simulation can follow, so there are no scores; use fewer or slower robots, less "
-            "friction, or more sub-steps in a tick"
-        )
+        lanes = self._lanes
+        known = all(np.isfinite(row).all() for row in (lanes.x, lanes.y, lanes.heading))
+        if not known or not beyond <= OUTSIDE * self.scenario.robot.radius:
+            raise left_arena(self.scenario, self.tick)
 
     @property
     def ticks_per_call(self) -> int:
@@ -217,7 +221,9 @@ class Swarm:
         """
         lanes = self._lanes
         sides = [self._by_trial(row).astype(np.float64) for row in (lanes.left, lanes.right)]
-        return 100 * np.stack(sides, axis=-1)
+        speeds: np.ndarray = 100 * np.stack(sides, axis=-1)
+        speeds.setflags(write=False)
+        return speeds
 
     @wheels.setter
     def wheels(self, _: object) -> None:

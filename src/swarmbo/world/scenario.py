@@ -42,11 +42,10 @@ class Scenario:
     substeps: int = 10  # steps of the physics in a tick
 
     def __post_init__(self) -> None:
-        for name, kind in (("arena", Arena), ("robot", Robot)):
-            if not isinstance(getattr(self, name), kind):
-                raise InputError(
-                    f"a scenario's {name} is {short(getattr(self, name))}; give a {kind.__name__}"
-                )
+        if not isinstance(self.arena, Arena):
+            raise InputError(f"a scenario's arena is {short(self.arena)}; give an Arena")
+        if not isinstance(self.robot, Robot):
+            raise InputError(f"a scenario's robot is {short(self.robot)}; give a Robot")
         object.__setattr__(self, "poses", _checked_poses(self.poses, self.arena))
         check_size(self.robots, self.trials)
         longest = MAX_VISITS // self.robots
