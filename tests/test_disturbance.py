@@ -1,9 +1,11 @@
 """Disturbances and the conditions of the paper's experiments."""
 
 import json
+import math
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from swarmbo import (
     FORAGING_2X,
     Actuator,
     Disturbance,
+    Effects,
     Food,
     FoodScarcity,
     Ground,
@@ -111,6 +114,11 @@ def test_any_json_is_a_disturbance_or_refused(value: Any) -> None:
         ({"kind": "food-scarcity", "food": [1, 1, 0]}, "radius > 0"),
         ({"kind": "food-scarcity", "food": "123"}, "food is '123'"),
         ({"kind": "food-scarcity", "food": [1, 1, 10**400]}, "food is"),
+        ({"kind": "food-scarcity", "food": [1, 1, 1e300]}, "none beyond 100000 m"),
+        ({"kind": "food-scarcity", "food": [True, 1, 1]}, "food is"),
+        ({"kind": "ground", "robots": [["min"]]}, "unknown fault"),
+        ({"kind": "ground", "robots": "min"}, "must be a list"),
+        ({"kind": "software-food", "robot": 1.5}, "robot is 1.5"),
         ("proximity", "an object with a kind, not 'proximity'"),
     ],
 )
@@ -149,6 +157,7 @@ def test_several_disturbances_act_together() -> None:
         (Proximity(("min",) * 5), "lists 5 robots, but the swarm has 6"),
         (SoftwareNest(6), "names robot 6, but the swarm has robots 0 to 5"),
         (SoftwareFood(0, source=10), "source is 10, but the arena has food sources 0 to 9"),
+        (SoftwareNest(10**400), "names robot 1000.*, but the swarm has robots 0 to 5"),
     ],
 )
 def test_disturbance_that_does_not_fit_the_swarm_is_refused(
@@ -158,6 +167,40 @@ def test_disturbance_that_does_not_fit_the_swarm_is_refused(
         Scenario.draw(seed=1, disturbances=(disturbance,))
     with pytest.raises(InputError, match=complaint):
         Scenario(poses=Scenario.draw(seed=1).poses, disturbances=(disturbance,))
+
+
+@dataclass(frozen=True)
+class Spoiler(Disturbance):
+    """Sets one of the effects to something."""
+
+    name: str
+    value: Any
+
+    def apply(self, effects: Effects) -> None:
+        setattr(effects, self.name, self.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("wheel_gain", np.full((6, 2), np.nan)),
+        ("wheel_gain", np.full((6, 2), 1e9)),
+        ("wheel_gain", np.ones((5, 2))),
+        ("wheel_gain", "fast"),
+        ("proximity", np.full(6, 7)),
+        ("ground", np.full(6, -1)),
+        ("software", np.zeros(6)),
+        ("food", [(0, 0, math.nan)]),
+    ],
+)
+def test_what_no_robot_can_have_is_refused_from_a_disturbance_too(name: str, value: Any) -> None:
+    with pytest.raises(InputError, match=name):
+        Scenario.draw(seed=1, disturbances=(Spoiler(name, value),))
+
+
+def test_robots_that_numpy_counts_are_robots() -> None:
+    assert SoftwareNest(np.int64(2)) == SoftwareNest(2)
+    assert type(SoftwareFood(np.int8(1), np.int16(2)).to_json()["source"]) is int
 
 
 @given(seed=st.integers(0, 10_000), robot=st.integers(0, 5))

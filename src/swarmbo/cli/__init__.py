@@ -40,6 +40,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     except InputError as error:
         _complain(str(error))
         return 2
+    except MemoryError:
+        _complain("there is not enough memory for this; ask for fewer robots, trials or threads")
+        return 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else "the output "
         _complain(f"{place}cannot be written ({error.strerror or error})")

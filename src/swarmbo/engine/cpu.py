@@ -11,7 +11,17 @@ import numpy as np
 from swarmbo.engine.compilation import formula, kernel
 from swarmbo.engine.cpu_physics import gather, substeps
 from swarmbo.engine.cpu_senses import any_set, near_pairs, sense
-from swarmbo.engine.formulas import SIGN_FLIP, F, U, clamp, cos_sin, free_path, tanh64, uniform
+from swarmbo.engine.formulas import (
+    SIGN_FLIP,
+    F,
+    U,
+    clamp,
+    cos_sin,
+    free_path,
+    greatest,
+    tanh64,
+    uniform,
+)
 from swarmbo.world.disturbance import MAD
 
 _MAD = np.int32(MAD)
@@ -172,6 +182,17 @@ def _count_visits(world, lanes, work):
 
 
 @formula
+def _beyond_walls(world, lanes, work):
+    """How far the centre of a robot is beyond a wall, in m; negative when all are inside."""
+    cx, cy = world.centre
+    farthest = F(-_FAR)
+    for i in range(lanes.x.size):
+        farthest = greatest(farthest, abs(work.x[i] - cx) - cx)
+        farthest = greatest(farthest, abs(work.y[i] - cy) - cy)
+    return farthest
+
+
+@formula
 def _measure(world, lanes, work):
     """Add this tick's FEATURES and their squares to the sums; see lanes.py."""
     trials = np.uint32(world.trials)
@@ -228,20 +249,36 @@ def _measure(world, lanes, work):
 
 
 @kernel
-def advance(world, lanes, brains, work, tick, ticks):
-    """Advance a swarm by `ticks` ticks; `tick` is the number of ticks it has had before."""
+def advance(world, lanes, brains, work, tick, ticks, moved):
+    """Advance a swarm by `ticks` ticks; `tick` is the number of ticks it has had before.
+
+    Ends early when more pairs are near than there is room for. Returns how many ticks are
+    done, whether the robots have moved in the next one already, how many pairs are near, and
+    how far the centre of a robot was beyond a wall. With more room, call again for what is
+    left: `moved` is then what was returned.
+    """
+    room = work.near.shape[0]
+    beyond = F(-_FAR)
     _face(lanes)
     near = near_pairs(world, lanes, work)
     for now in range(tick, tick + ticks):
-        _drive(world, lanes, work)
-        _physics(world, lanes, work, near)
-        _commit_poses(lanes, work)
-        near = near_pairs(world, lanes, work)
+        if not moved:
+            if near > room:
+                return now - tick, False, near, beyond
+            _drive(world, lanes, work)
+            _physics(world, lanes, work, near)
+            _commit_poses(lanes, work)
+            near = near_pairs(world, lanes, work)
+        if near > room:
+            return now - tick, True, near, beyond
+        moved = False
         sense(world, lanes, work, near, U(now))
         _think(world, lanes, work, brains)
         if any_set(lanes.software):
             _override(world, lanes, work)
         _forage(world, lanes, work)
         _count_visits(world, lanes, work)
+        beyond = greatest(beyond, _beyond_walls(world, lanes, work))
         if lanes.features.shape[1] > 0:
             _measure(world, lanes, work)
+    return ticks, False, near, beyond

@@ -58,12 +58,7 @@ from swarmbo.engine.formulas import (
     wall_contact,
     wall_velocity,
 )
-from swarmbo.engine.lanes import (
-    ACTIVE_ROWS,
-)
-
-_MARGIN = F(0.002)  # m, for the curvature of paths within a tick
-_DRIFT = F(0.04)  # m, from its own path that a robot may be pushed in a tick
+from swarmbo.engine.lanes import ACTIVE_ROWS, MARGIN
 
 
 @formula
@@ -121,7 +116,7 @@ def gather(world, lanes, work, near):
     Returns the numbers of places that are taken by all, by those in corners, and by
     those in corners or at walls, and the number of pairs.
     """
-    reach = world.radius + _MARGIN
+    reach = world.radius + MARGIN
     width = world.width
     height = world.height
     for i in range(lanes.x.size):
@@ -143,13 +138,13 @@ def gather(world, lanes, work, near):
         mx = work.path_x[j] - work.path_x[i]
         my = work.path_y[j] - work.path_y[i]
         # Closer than the discs around the bodies, at some time on straight paths?
-        reach2 = F(2) * reach + np.sqrt(mx * mx + my * my)
+        reach2 = F(2) * reach + np.sqrt(mx * mx + my * my) + world.slack
         if dx * dx + dy * dy < reach2 * reach2:
             # Pushed, they may leave their paths.
-            work.wall_gap[i] -= _DRIFT
-            work.wall_gap[j] -= _DRIFT
-            work.corner_gap[i] -= _DRIFT
-            work.corner_gap[j] -= _DRIFT
+            work.wall_gap[i] -= world.drift
+            work.wall_gap[j] -= world.drift
+            work.corner_gap[i] -= world.drift
+            work.corner_gap[j] -= world.drift
             work.pair_place[pairs, 0] = i
             work.pair_place[pairs, 1] = j
             pairs += 1

@@ -104,16 +104,20 @@ def _grid_pairs(world, lanes, work):
                         other_lane = first_lane + other * trials
                         dx = lanes.x[other_lane] - lanes.x[lane]
                         dy = lanes.y[other_lane] - lanes.y[lane]
-                        if dx * dx + dy * dy < reach2 and count < capacity:
-                            work.near[count, 0] = lane
-                            work.near[count, 1] = other_lane
+                        if dx * dx + dy * dy < reach2:
+                            if count < capacity:
+                                work.near[count, 0] = lane
+                                work.near[count, 1] = other_lane
                             count += 1
     return count
 
 
 @formula
 def near_pairs(world, lanes, work):
-    """List the lanes within each other's sensing reach in `work.near`; return their number."""
+    """List the lanes within each other's sensing reach in `work.near`; return their number.
+
+    Where that is more than there is room for, the list is not complete.
+    """
     if world.swarm <= _ALL_PAIRS:
         return _all_pairs(world, lanes, work)
     return _grid_pairs(world, lanes, work)

@@ -14,6 +14,7 @@ from swarmbo.engine.gpu_desk import Desk, Launch
 from swarmbo.engine.gpu_scene import scene_of, table_of
 from swarmbo.engine.lanes import FEATURES
 from swarmbo.engine.rollout import Rollout
+from swarmbo.engine.swarm import OUTSIDE, left_arena
 from swarmbo.errors import InputError
 from swarmbo.world.scenario import Scenario
 
@@ -167,6 +168,7 @@ def _rollouts(part: _Part) -> list[Rollout]:
         shape = (len(_teams(job)), scenario.trials)
         squares_x, squares_y = scenario.arena.squares
         distance = results["distance"][rows] * scene_of(scenario).per_half_diagonal
+        _check_distances(distance, scenario)
         rollouts.append(
             Rollout(
                 items=results["items"][rows].reshape(*shape, scenario.robots).astype(np.int64),
@@ -177,6 +179,17 @@ def _rollouts(part: _Part) -> list[Rollout]:
             )
         )
     return rollouts
+
+
+def _check_distances(distance: np.ndarray, scenario: Scenario) -> None:
+    """InputError when the robots of a trial were, on average, outside the arena, or nowhere.
+
+    Of where they were, only their mean distance to the centre comes back from the GPU, here
+    in half diagonals.
+    """
+    far = 1 + OUTSIDE * scenario.robot.radius / scenario.arena.half_diagonal
+    if not (distance <= far).all():
+        raise left_arena(scenario, scenario.ticks)
 
 
 def _features(

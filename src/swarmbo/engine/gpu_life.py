@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import float32, float64, int32, uint32
 
-from swarmbo.engine.cpu_physics import _DRIFT
 from swarmbo.engine.gpu_features import COUNT, clear_features, feature_bytes, measure
 from swarmbo.engine.gpu_layout import (
     AT_X,
@@ -49,7 +48,7 @@ from swarmbo.engine.gpu_layout import (
     Y,
     trial_of,
 )
-from swarmbo.engine.gpu_lists import MARGIN, claim, classify, hand_in, may_touch, sort_pairs
+from swarmbo.engine.gpu_lists import claim, classify, hand_in, may_touch, sort_pairs
 from swarmbo.engine.gpu_senses import (
     SENSORS,
     UNSEEN,
@@ -75,7 +74,7 @@ from swarmbo.engine.gpu_warp import (
     sync,
 )
 from swarmbo.engine.gpu_world import Constants
-from swarmbo.engine.lanes import SECTORS
+from swarmbo.engine.lanes import DRIFT, MARGIN, SECTORS
 from swarmbo.world.disturbance import HEALTHY, MAD, STUCK
 
 F = np.float32
@@ -86,7 +85,6 @@ VALUES = INPUTS + 4 * AT_ONCE  # inputs, and those hidden neurons with a place i
 HIDDEN_ROUND = 2 * AT_ONCE  # to which the room for hidden neurons is rounded up
 SOURCE_BITS = 8  # of a word of two sources, for the first one
 MAX_REGISTERS = 64  # of a thread: with more, too few warps are there to hide latency
-DRIFT = _DRIFT
 
 
 class Shared(NamedTuple):

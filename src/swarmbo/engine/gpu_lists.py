@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from swarmbo.engine.cpu_physics import _MARGIN
 from swarmbo.engine.gpu_layout import (
     CLOSE,
     COS,
@@ -32,9 +31,9 @@ from swarmbo.engine.gpu_layout import (
     trial_of,
 )
 from swarmbo.engine.gpu_warp import J, U, add_to, bits_set, device, inverse_root, meet, on
+from swarmbo.engine.lanes import MARGIN
 
 F = np.float32
-MARGIN = _MARGIN
 PARTNERED = J(-1)  # as MATE: the second of a lone pair; the first has the pair's place, from 1 on
 
 

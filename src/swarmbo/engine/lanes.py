@@ -20,6 +20,7 @@ from swarmbo.engine.compilation import kernel
 from swarmbo.engine.formulas import tick_word, uniform
 from swarmbo.streams import Stream
 from swarmbo.world.disturbance import MAD, Effects
+from swarmbo.world.memory import PAIRS
 from swarmbo.world.robot import Robot
 from swarmbo.world.scenario import Scenario
 
@@ -33,6 +34,8 @@ PAIR_ROWS = 71  # numbers per pair that may touch, likewise
 VIEW_ROWS = 5  # numbers per pair of robots of which one may sense the other, see cpu_senses.py
 RAY_ROWS = 5  # numbers per ray that may hit a robot, likewise
 SECTORS = 64  # directions that are told apart when looking for what faces another robot
+MARGIN = F(0.002)  # m, for the curvature of paths within a tick
+DRIFT = F(0.04)  # m, from its own path that a slow robot may be pushed in a tick
 PARTNERS = 6  # contacts with other robots that a robot remembers
 HUGE_WEIGHT = 1e300
 GAIN = 5.0  # of the weighted sum in a neuron
@@ -75,7 +78,9 @@ class World(NamedTuple):
     edges: tuple[tuple[Any, Any, Any], ...]  # 9 outward unit normals (x, y) and offsets (m)
     facing: Array  # sectors x 30: six edges and six vertices that face that way
     radius: Any  # m, radius of a disc around the body
-    sense_reach: Any  # m, centre distance within which a robot can be sensed
+    drift: Any  # m, from its own path that a robot may be pushed in a tick
+    slack: Any  # m, by which that is more than DRIFT
+    sense_reach: Any  # m, centre distance within which a robot can be sensed, or touched in a tick
     sensors: Array  # 7 x (x, y, cos, sin)
     front_sensors: int
     proximity: tuple[Any, Any, Any, Any]  # reach (m), linear, quadratic, noise
@@ -234,6 +239,8 @@ def make_world(scenario: Scenario) -> World:
         )
         for sensor in robot.proximity_sensors
     )
+    slack = slack_of(scenario)
+    touch = 2 * (robot.radius + MARGIN + robot.max_speed * scenario.tick) + slack
     return World(
         robots=scenario.robots,
         swarm=scenario.robots,
@@ -261,7 +268,9 @@ def make_world(scenario: Scenario) -> World:
         edges=tuple((F(nx), F(ny), F(offset)) for nx, ny, offset in edges),
         facing=_facing(robot),
         radius=F(robot.radius),
-        sense_reach=F(reach + robot.radius),
+        drift=DRIFT + F(slack),
+        slack=F(slack),
+        sense_reach=F(max(reach + robot.radius, touch)),
         sensors=np.array(
             [(s.x, s.y, np.cos(s.angle), np.sin(s.angle)) for s in robot.proximity_sensors], F
         ),
@@ -275,6 +284,18 @@ def make_world(scenario: Scenario) -> World:
         ground_points=np.array([(s.x, s.y) for s in robot.ground_sensors], F),
         ground_noise=F(robot.ground_noise),
     )
+
+
+def slack_of(scenario: Scenario) -> float:
+    """By how much more than DRIFT a robot may be pushed from its path in a tick, in metres.
+
+    By another one that drives, or whose corners turn: 0 for robots that do so no faster than
+    DRIFT allows for.
+    """
+    robot = scenario.robot
+    path = robot.max_speed * scenario.tick  # m in a tick, at the most
+    swing = path / robot.wheel_base * robot.radius  # m, half the arc of its farthest corner
+    return path + 2 * swing - float(DRIFT) if max(path, swing) > DRIFT else 0.0
 
 
 def food_table(food: Sequence[tuple[float, float, float]]) -> Array:
@@ -391,7 +412,7 @@ def _lanes_of(swarm: int, robots: int, trials: int) -> slice:
 def make_work(lanes: int, neurons: int, world: World) -> Work:
     """Scratch memory for swarms of up to this many lanes and neurons."""
     robots, trials = world.swarm, world.trials
-    pairs = min(world.robots * (robots - 1) // 2 * trials, 16 * lanes) + WIDTH
+    pairs = min(all_pairs(world), PAIRS * lanes) + WIDTH
     # Of the neighbour grid, see cpu_senses.py; some more than there can be.
     side = max(world.sense_reach, np.sqrt(world.width * world.height / robots))
     cells = (int(world.width / side) + 2) * (int(world.height / side) + 2)
@@ -409,32 +430,49 @@ def make_work(lanes: int, neurons: int, world: World) -> Work:
         wall_gap=aligned(lanes, F),
         corner_gap=aligned(lanes, F),
         reading=aligned((7, lanes), F),
-        viewer=np.zeros(2 * pairs, np.int32),
-        sight=aligned(VIEW_ROWS * (2 * pairs + WIDTH), F),
-        beam=np.zeros((14 * pairs + 1, 2), np.int32),
-        ray=aligned(RAY_ROWS * (14 * pairs + WIDTH), F),
         floor=aligned((3, lanes), np.int32),
         square=aligned(lanes, np.int32),
         slot=aligned(lanes, np.int32),
         active=aligned(ACTIVE_ROWS * (lanes + 3 * WIDTH), F),
-        near=np.zeros((pairs, 2), np.int32),
-        pair_place=np.zeros((pairs, 2), np.int32),
-        pair=aligned(PAIR_ROWS * (pairs + WIDTH), F),
-        pair_touched=np.zeros(pairs, np.int32),
-        pair_impulse=np.zeros((pairs, 2), F),
-        contact_place=aligned((pairs, 2), np.int32),
-        contact_pair=np.zeros(pairs, np.int32),
-        contact=aligned((pairs, 8), F),
-        kind=np.zeros((3, pairs + 1), np.int32),
-        lone=aligned(LONE_ROWS * (max(pairs, lanes) + 2 * WIDTH), F),
         crowd=np.zeros((3, lanes + 1), np.int32),
-        todo=np.zeros(pairs + 1, np.int32),
         cell_start=np.zeros(cells + 1, np.int32),
         cell_robot=np.zeros(robots, np.int32),
         robot_cell=np.zeros(robots, np.int32),
         feature=np.zeros((len(FEATURES), trials)),
         nearest=aligned(lanes, np.float64),
+        **_pair_rows(pairs, lanes),
     )
+
+
+def all_pairs(world: World) -> int:
+    """How many pairs of robots that meet there are, over all swarms and trials."""
+    return world.robots * (world.swarm - 1) // 2 * world.trials
+
+
+def with_room(work: Work, pairs: int) -> Work:
+    """The same scratch memory, with room for more pairs of robots near each other."""
+    return work._replace(**_pair_rows(pairs, work.x.size))
+
+
+def _pair_rows(pairs: int, lanes: int) -> dict[str, Array]:
+    """The scratch memory whose size depends on the number of pairs near each other."""
+    return {
+        "viewer": np.zeros(2 * pairs, np.int32),
+        "sight": aligned(VIEW_ROWS * (2 * pairs + WIDTH), F),
+        "beam": np.zeros((14 * pairs + 1, 2), np.int32),
+        "ray": aligned(RAY_ROWS * (14 * pairs + WIDTH), F),
+        "near": np.zeros((pairs, 2), np.int32),
+        "pair_place": np.zeros((pairs, 2), np.int32),
+        "pair": aligned(PAIR_ROWS * (pairs + WIDTH), F),
+        "pair_touched": np.zeros(pairs, np.int32),
+        "pair_impulse": np.zeros((pairs, 2), F),
+        "contact_place": aligned((pairs, 2), np.int32),
+        "contact_pair": np.zeros(pairs, np.int32),
+        "contact": aligned((pairs, 8), F),
+        "kind": np.zeros((3, pairs + 1), np.int32),
+        "lone": aligned(LONE_ROWS * (max(pairs, lanes) + 2 * WIDTH), F),
+        "todo": np.zeros(pairs + 1, np.int32),
+    }
 
 
 def make_brains(team: Sequence[Controller]) -> Brains:

@@ -12,9 +12,17 @@ import numpy as np
 
 from swarmbo.controller.genomes import Genomes
 from swarmbo.controller.network import Controller
-from swarmbo.engine.lanes import Brains, genome_brains, join_brains, make_brains
+from swarmbo.engine.lanes import (
+    DRIFT,
+    Brains,
+    genome_brains,
+    join_brains,
+    make_brains,
+    slack_of,
+)
 from swarmbo.engine.swarm import Swarms
-from swarmbo.errors import InputError, short
+from swarmbo.errors import InputError, is_integer, short
+from swarmbo.world.memory import check_memory, memory_of
 from swarmbo.world.scenario import Scenario
 
 DEVICES = ("auto", "cpu", "gpu")
@@ -99,14 +107,12 @@ def rollout(
     those on which the descriptor SDBC is built. `progress` is called with the
     number of teams done so far.
     """
-    threads = default_threads() if threads is None else threads
-    if threads < 1:
-        raise InputError(f"the number of threads is {threads}; give at least 1")
+    threads = _check_threads(threads)
     if not len(teams):
         raise InputError("there are no teams to evaluate; give at least one")
     if isinstance(teams, Genomes):
         teams.check()
-    if choose_device(device, robots=scenario.robots) == "gpu":
+    if _device_for(device, [scenario]) == "gpu":
         return _on_gpu(teams, scenario, features, progress)
     return _on_cpu([(teams, scenario)], threads, features, progress)[0]
 
@@ -123,9 +129,7 @@ def rollouts(
     Each team gets the numbers that `rollout` would give it; `threads`, `device`
     and `progress` are as there. The genomes must pass their `check`.
     """
-    threads = default_threads() if threads is None else threads
-    if threads < 1:
-        raise InputError(f"the number of threads is {threads}; give at least 1")
+    threads = _check_threads(threads)
     for batch in batches:
         robots = batch.scenario.robots
         if batch.teams.ndim != 2 or batch.teams.shape[1] != robots or not len(batch.teams):
@@ -134,10 +138,30 @@ def rollouts(
             )
     if not batches:
         return []
-    most = max(batch.scenario.robots for batch in batches)
-    if choose_device(device, robots=most) == "gpu":
+    if _device_for(device, [batch.scenario for batch in batches]) == "gpu":
         return _many_on_gpu(batches, progress)
     return _on_cpu([(batch, batch.scenario) for batch in batches], threads, False, progress)
+
+
+def _device_for(device: str, scenarios: Sequence[Scenario]) -> str:
+    """What `device` means for these scenarios, see `choose_device`."""
+    chosen = choose_device(device, robots=max(scenario.robots for scenario in scenarios))
+    if chosen == "gpu" and any(slack_of(scenario) > 0 for scenario in scenarios):
+        if device == "gpu":
+            raise InputError(
+                f"the GPU runs robots that drive and turn their corners by {DRIFT:g} m in a tick "
+                "at the most, not faster ones; use the CPU"
+            )
+        return "cpu"
+    return chosen
+
+
+def _check_threads(threads: int | None) -> int:
+    """How many threads there are, by default as many as cores."""
+    number = default_threads() if threads is None else threads
+    if not is_integer(number) or number < 1:
+        raise InputError(f"the number of threads is {short(number)}; give at least 1")
+    return number
 
 
 def _on_cpu(
@@ -148,6 +172,7 @@ def _on_cpu(
 ) -> list[Rollout]:
     counts = [_count(teams) for teams, _ in work_list]
     threads = min(threads, sum(counts))
+    _check_memory([scenario for _, scenario in work_list], counts, threads, features)
     results = []
     for (_, scenario), count in zip(work_list, counts, strict=True):
         shape = (count, scenario.trials)
@@ -205,6 +230,23 @@ def _on_cpu(
     return results
 
 
+def _check_memory(
+    scenarios: Sequence[Scenario], counts: Sequence[int], threads: int, features: bool
+) -> None:
+    """InputError when the scores, and the swarms of all threads, do not fit into memory."""
+    scores = sum(
+        count * scenario.trials * 8 * (scenario.robots + 15)
+        for scenario, count in zip(scenarios, counts, strict=True)
+    )
+    largest = max(
+        memory_of(scenario.arena, scenario.robots, scenario.trials, _together(scenario, features))
+        for scenario in scenarios
+    )
+    check_memory(
+        scores + threads * largest, f"{sum(counts):,} teams, {threads:,} at a time or more,"
+    )
+
+
 Piece = tuple[Hashable, list[tuple[int, int]]]  # a kind of scenario; jobs and numbers of teams
 
 
@@ -242,12 +284,16 @@ def _pieces(
         alike.setdefault(_kind(scenario), []).append(job)
     left = sum(counts)
     for kind, jobs in alike.items():
-        lanes = scenarios[jobs[0]].poses[..., 0].size
-        most = 1 if features else max(1, LANES // lanes)
+        most = _together(scenarios[jobs[0]], features)
         teams = ((job, number) for job in jobs for number in range(counts[job]))
         while piece := list(islice(teams, min(most, -(-left // threads)))):
             left -= len(piece)
             yield kind, piece
+
+
+def _together(scenario: Scenario, features: bool) -> int:
+    """How many teams a thread runs side by side, at the most."""
+    return 1 if features else max(1, LANES // scenario.poses[..., 0].size)
 
 
 def _kind(scenario: Scenario) -> Hashable:

@@ -9,12 +9,15 @@ import numpy as np
 
 from swarmbo.controller.network import INPUTS, OUTPUTS, Controller
 from swarmbo.engine import lanes as layout
-from swarmbo.errors import InputError
-from swarmbo.world.arena import Food
+from swarmbo.errors import InputError, short
+from swarmbo.world.arena import Food, checked_food
 from swarmbo.world.disturbance import Disturbance, Effects
-from swarmbo.world.scenario import Scenario
+from swarmbo.world.checks import checked_integer
+from swarmbo.world.memory import PAIR, check_memory, memory_of
+from swarmbo.world.scenario import MAX_VISITS, Scenario, check_size
 
 CALL = 200_000  # robot-ticks in one call of the kernel, so that Ctrl-C is heard
+OUTSIDE = 4  # radii beyond a wall: a robot whose centre is farther away has left the arena
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,15 @@ def _world(scenario: Scenario) -> layout.World:
     return _known[scenario]
 
 
+def left_arena(scenario: Scenario, tick: int) -> InputError:
+    """What to say of a run that has robots outside the walls, or nowhere."""
+    return InputError(
+        f"robots left the arena {scenario.arena.name} by tick {tick}, pushed harder than the "
+        "simulation can follow, so there are no scores; use fewer or slower robots, less friction, "
+        "or more sub-steps in a tick"
+    )
+
+
 class Swarm:
     """A swarm in the middle of its trials.
 
@@ -51,6 +63,12 @@ class Swarm:
     def __init__(
         self, scenario: Scenario, team: Sequence[Controller], *, features: bool = False
     ) -> None:
+        if not isinstance(scenario, Scenario):
+            raise InputError(f"a swarm needs a Scenario, not {short(scenario)}")
+        robots, trials = scenario.robots, scenario.trials
+        check_size(robots * self._swarms, trials)
+        needed = memory_of(scenario.arena, robots, trials, self._swarms)
+        check_memory(needed, f"{robots:,} robots in {trials:,} trials")
         self.scenario = scenario
         self.tick = 0  # ticks so far
         self._world = _world(scenario)._replace(robots=self._swarms * scenario.robots)
@@ -113,7 +131,8 @@ class Swarm:
 
     @food.setter
     def food(self, food: Iterable[Food]) -> None:
-        self._world = self._world._replace(food=layout.food_table(tuple(food)))
+        discs = [checked_food(f"food {number}", disc) for number, disc in enumerate(food)]
+        self._world = self._world._replace(food=layout.food_table(discs))
 
     @property
     def effects(self) -> Effects:
@@ -124,13 +143,28 @@ class Swarm:
         """Let the swarm run for `ticks` ticks (0.2 s each by default)."""
         from swarmbo.engine.cpu import advance
 
-        if ticks < 0:
-            raise InputError(f"a swarm cannot be advanced by {ticks} ticks")
+        left = MAX_VISITS // self.scenario.robots - self.tick
+        ticks = checked_integer("the number of ticks to advance", ticks, 0, left)
+        moved = False
         while ticks > 0:
             now = min(ticks, self.ticks_per_call)
-            advance(self._world, self._lanes, self._brains, self._work, self.tick, now)
-            self.tick += now
-            ticks -= now
+            done, moved, near, beyond = advance(
+                self._world, self._lanes, self._brains, self._work, self.tick, now, moved
+            )
+            self.tick += done
+            ticks -= done
+            self._check_state(beyond)
+            if done < now:  # there are more pairs near each other than there is room for
+                pairs = min(near + near // 4, layout.all_pairs(self._world) + layout.WIDTH)
+                check_memory(PAIR * pairs, f"{near:,} pairs of robots that are near each other")
+                self._work = layout.with_room(self._work, pairs)
+
+    def _check_state(self, beyond: float) -> None:
+        """InputError when a robot is nowhere, or has been `beyond` metres outside the arena."""
+        lanes = self._lanes
+        known = all(np.isfinite(row).all() for row in (lanes.x, lanes.y, lanes.heading))
+        if not known or not beyond <= OUTSIDE * self.scenario.robot.radius:
+            raise left_arena(self.scenario, self.tick)
 
     @property
     def ticks_per_call(self) -> int:
@@ -182,11 +216,20 @@ class Swarm:
     def wheels(self) -> np.ndarray:
         """Trials x robots x 2: left and right wheel speed last commanded, in cm/s.
 
-        What the controller commanded, before a fault of the actuators.
+        What the controller commanded, before a fault of the actuators; it drives the robot in
+        the next tick. A copy, and read-only: a controller alone sets the speeds.
         """
         lanes = self._lanes
         sides = [self._by_trial(row).astype(np.float64) for row in (lanes.left, lanes.right)]
-        return 100 * np.stack(sides, axis=-1)
+        speeds: np.ndarray = 100 * np.stack(sides, axis=-1)
+        speeds.setflags(write=False)
+        return speeds
+
+    @wheels.setter
+    def wheels(self, _: object) -> None:
+        raise InputError(
+            "Swarm.wheels is read-only: the controllers of Swarm.team set the speeds of the wheels"
+        )
 
     @property
     def carrying(self) -> np.ndarray:

@@ -6,9 +6,29 @@ A new arena is one more `Arena` value; give it to a `Scenario`, or add it to
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from swarmbo.errors import InputError
+import numpy as np
+
+from swarmbo.errors import InputError, short
+from swarmbo.world.checks import checked_entries, checked_integer, checked_number, real
+
+MAX_SIZE = 1e5  # m, of an arena: rays of sensors that hit nothing end farther away
+MAX_SQUARES = 100_000_000  # in which visits are counted
+MAX_ROBOTS = 2**24  # over all trials: the engine numbers them in float32
+MAX_TICKS = 2**31 - 1  # of a trial of one robot: visits are counted in 32 bits
+# Of the fields that are numbers: least, largest, unit, and why not more.
+RANGES = {
+    "width": (1e-3, MAX_SIZE, "m", ""),
+    "height": (1e-3, MAX_SIZE, "m", ""),
+    "nest_depth": (0.0, MAX_SIZE, "m", ""),
+    "wall_friction": (0.0, 1.0, "", "above 1 walls may let robots through that others push"),
+    "nest_grey": (0.0, 255.0, "", ""),
+    "food_grey": (0.0, 255.0, "", ""),
+    "floor_grey": (0.0, 255.0, "", ""),
+    "square": (1e-4, MAX_SIZE, "m", ""),
+    "scale": (1e-6, 1e6, "", ""),
+}
 
 
 class Food(NamedTuple):
@@ -44,19 +64,29 @@ class Arena:
     scale: float = 1.0  # how much larger than `foraging`; conditions drawn for that scale with it
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "food", tuple(Food(*map(float, disc)) for disc in self.food))
-        object.__setattr__(self, "start_x", tuple(self.start_x))
-        object.__setattr__(self, "start_y", tuple(self.start_y))
-        sizes = (self.width, self.height, self.square)
-        if not all(math.isfinite(size) and size > 0 for size in sizes):
-            raise InputError("an arena's width, height and square must be finite and positive")
-        if not 0 <= self.nest_depth <= self.width:
-            raise InputError("an arena's nest_depth must lie between 0 and its width")
-        for number, disc in enumerate(self.food):
-            if not all(map(math.isfinite, disc)) or disc.radius < 0:
-                raise InputError(
-                    f"food {number} is {tuple(disc)}; give finite x, y and radius >= 0"
-                )
+        if not isinstance(self.name, str):
+            raise InputError(f"an arena's name must be a text, not {short(self.name)}")
+        for name, (low, high, unit, reason) in RANGES.items():
+            value = checked_number(f"an arena's {name}", getattr(self, name), low, high, unit, reason)
+            object.__setattr__(self, name, value)
+        for name, most in (("robots", MAX_ROBOTS), ("ticks", MAX_TICKS)):
+            count = checked_integer(f"an arena's {name}", getattr(self, name), 1, most)
+            object.__setattr__(self, name, count)
+        if self.nest_depth > self.width:
+            raise InputError(
+                f"an arena's nest_depth must lie between 0 and its width, {self.width:g} m, "
+                f"not {self.nest_depth:g}"
+            )
+        for name, size in (("start_x", self.width), ("start_y", self.height)):
+            object.__setattr__(self, name, _span(name, getattr(self, name), size))
+        food = self.food if isinstance(self.food, list | tuple | np.ndarray) else (self.food,)
+        discs = tuple(checked_food(f"food {number}", disc) for number, disc in enumerate(food))
+        object.__setattr__(self, "food", discs)
+        if self.width / self.square * (self.height / self.square) > MAX_SQUARES:
+            raise InputError(
+                f"an arena of {self.width:g} x {self.height:g} m has more than {MAX_SQUARES:,} "
+                f"squares of {self.square:g} m in which visits are counted; make square larger"
+            )
 
     @property
     def centre(self) -> tuple[float, float]:
@@ -72,6 +102,27 @@ class Arena:
     def squares(self) -> tuple[int, int]:
         """Number of counting squares along x and y, the last ones cut by the wall."""
         return math.ceil(self.width / self.square), math.ceil(self.height / self.square)
+
+
+def checked_food(what: str, disc: Any) -> Food:
+    """A food disc; InputError when its numbers are not finite, or its radius is negative."""
+    numbers = tuple(map(real, disc)) if isinstance(disc, list | tuple | np.ndarray) else ()
+    if len(numbers) != 3 or not all(abs(x) <= MAX_SIZE for x in numbers) or numbers[2] < 0:
+        raise InputError(
+            f"{what} is {short(disc)}; give finite x, y and radius >= 0, of {MAX_SIZE:g} m at most"
+        )
+    return Food(*numbers)
+
+
+def _span(name: str, value: Any, size: float) -> tuple[float, float]:
+    """Where poses are drawn along an axis of an arena; InputError when that is outside."""
+    low, high = map(real, checked_entries(f"an arena's {name}", value, 2, 2))
+    if not 0 <= low <= high <= size:
+        raise InputError(
+            f"an arena's {name} is {short(value)}; give two numbers of 0 to {size:g} m, "
+            "the smaller one first"
+        )
+    return low, high
 
 
 _LOWER_FOOD = (

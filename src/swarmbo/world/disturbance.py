@@ -13,10 +13,11 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from swarmbo.errors import InputError, is_finite_number, is_integer, naming, short
+from swarmbo.errors import InputError, is_integer, naming, short
 from swarmbo.files import read_json
 from swarmbo.streams import Stream
-from swarmbo.world.arena import Arena, Food
+from swarmbo.world.arena import MAX_SIZE, Arena, Food, checked_food
+from swarmbo.world.checks import real
 
 SENSOR_FAULTS = ("none", "min", "max", "random")
 WHEEL_FAULTS = {"none": (1.0, 1.0), "left": (0.5, 1.0), "right": (1.0, 0.5), "both": (0.5, 0.5)}
@@ -48,11 +49,35 @@ class Effects:
         proximity, ground, software = codes
         return cls(arena, arena.food, proximity, ground, np.ones((robots, 2)), software)
 
+    def check(self, robots: int) -> None:
+        """InputError when disturbances left something that no robot or arena can have."""
+        for name, most in (
+            ("proximity", len(SENSOR_FAULTS) - 1),
+            ("ground", len(SENSOR_FAULTS) - 1),
+            ("software", STUCK),
+        ):
+            codes = np.asarray(getattr(self, name))
+            good = codes.shape == (robots,) and codes.dtype.kind in "iu"
+            if not good or not ((codes >= 0) & (codes <= most)).all():
+                raise InputError(
+                    f"the disturbances set {name} to {short(codes.tolist())}; "
+                    f"give every robot a code of 0 to {most}"
+                )
+        gain = np.asarray(self.wheel_gain)
+        good = gain.shape == (robots, 2) and gain.dtype.kind in "fiu"
+        if not good or not (np.abs(gain) <= 1).all():
+            raise InputError(
+                f"the disturbances set wheel_gain to {short(gain.tolist())}; give every robot two "
+                "numbers of -1 to 1: no wheel turns faster than max_speed"
+            )
+        food = enumerate(self.food)
+        self.food = tuple(checked_food(f"food {n} of a disturbance", disc) for n, disc in food)
+
     def check_robot(self, robot: int) -> None:
         """InputError when there is no robot of that number."""
         if robot >= self.robots:
             raise InputError(
-                f"the disturbance names robot {robot}, but the swarm has robots "
+                f"the disturbance names robot {short(robot)}, but the swarm has robots "
                 f"0 to {self.robots - 1}; name one of these"
             )
 
@@ -101,13 +126,13 @@ def disturbance(kind: str) -> Callable[[type[D]], type[D]]:
     return register
 
 
-def _fault_list(kind: str, robots: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
+def _fault_list(kind: str, robots: Any, known: Iterable[str]) -> tuple[str, ...]:
     if not isinstance(robots, list | tuple):
         raise InputError(f"{kind}: robots must be a list with one fault per robot")
     faults = tuple(robots)
     known = tuple(known)
     for number, fault in enumerate(faults):
-        if fault not in known:
+        if not isinstance(fault, str) or fault not in known:
             raise InputError(
                 f"{kind}: robot {number} has the unknown fault {short(fault)}; "
                 f"known are {', '.join(known)}"
@@ -116,9 +141,10 @@ def _fault_list(kind: str, robots: Iterable[str], known: Iterable[str]) -> tuple
 
 
 def _number(kind: str, name: str, value: object) -> int:
-    if not is_integer(value) or value < 0:
+    number = int(value) if isinstance(value, np.integer) else value
+    if not is_integer(number) or number < 0:
         raise InputError(f"{kind}: {name} is {short(value)}; give a number from 0")
-    return value
+    return number
 
 
 @disturbance("proximity")
@@ -179,7 +205,7 @@ class SoftwareNest(Disturbance):
     robot: int
 
     def __post_init__(self) -> None:
-        _number(self.kind, "robot", self.robot)
+        object.__setattr__(self, "robot", _number(self.kind, "robot", self.robot))
 
     def apply(self, effects: Effects) -> None:
         effects.check_robot(self.robot)
@@ -199,8 +225,8 @@ class SoftwareFood(Disturbance):
     source: int = 0
 
     def __post_init__(self) -> None:
-        _number(self.kind, "robot", self.robot)
-        _number(self.kind, "source", self.source)
+        object.__setattr__(self, "robot", _number(self.kind, "robot", self.robot))
+        object.__setattr__(self, "source", _number(self.kind, "source", self.source))
 
     def apply(self, effects: Effects) -> None:
         effects.check_robot(self.robot)
@@ -210,7 +236,7 @@ class SoftwareFood(Disturbance):
     def _food(self, arena: Arena) -> Food:
         if self.source >= len(arena.food):
             raise InputError(
-                f"{self.kind}: source is {self.source}, but the arena has food sources "
+                f"{self.kind}: source is {short(self.source)}, but the arena has food sources "
                 f"0 to {len(arena.food) - 1}; name one of these"
             )
         return arena.food[self.source]
@@ -229,12 +255,13 @@ class FoodScarcity(Disturbance):
 
     def __post_init__(self) -> None:
         numbers = self.food if isinstance(self.food, list | tuple) else ()
-        if len(numbers) != 3 or not all(map(is_finite_number, numbers)) or numbers[2] <= 0:
+        numbers = tuple(map(real, numbers))
+        if len(numbers) != 3 or not all(abs(x) <= MAX_SIZE for x in numbers) or numbers[2] <= 0:
             raise InputError(
                 f"{self.kind}: food is {short(self.food)}; "
-                "give [x, y, radius] in metres, radius > 0"
+                f"give [x, y, radius] in metres, radius > 0, none beyond {MAX_SIZE:g} m"
             )
-        object.__setattr__(self, "food", Food(*map(float, numbers)))
+        object.__setattr__(self, "food", Food(*numbers))
 
     def apply(self, effects: Effects) -> None:
         effects.food = (self.food,)
