@@ -11,9 +11,11 @@ import urllib.error
 import urllib.request
 import weakref
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -27,9 +29,9 @@ from swarmbo.errors import InputError
 from swarmbo.evolution.behaviour_map import load_map
 from swarmbo.study import runner
 from swarmbo.study.runner import Case, Evaluator, adapt, compose, per_robot
-from swarmbo.view.play import messages, protocol
+from swarmbo.view.play import connections, messages, protocol
 from swarmbo.view.play.faults import Faults
-from swarmbo.view.play.hosts import host_name, is_address, is_loopback
+from swarmbo.view.play.hosts import host_name, is_address, is_loopback, is_served
 from swarmbo.view.play.protocol import (
     Break,
     Condition,
@@ -556,6 +558,178 @@ def test_websocket_to_a_strangers_domain_is_refused(server: tuple[Any, str]) -> 
         pass
 
 
+@pytest.mark.parametrize("name", ["10.1.2.3", "192.168.0.1", "127.0.0.2", "[::1]", "0.0.0.0"])
+def test_address_at_which_the_server_does_not_listen_is_refused(
+    server: tuple[Any, str], name: str
+) -> None:
+    port = int(server[1].rstrip("/").rpartition(":")[2])
+    assert fetch(server[1], f"{name}:{port}")[0] == 421
+    with (
+        socket.create_connection(("127.0.0.1", port)) as line,
+        pytest.raises(Exception, match="403"),
+        Visitor(f"http://{name}:{port}/", sock=line),
+    ):
+        pass
+
+
+def test_server_at_all_addresses_answers_to_those_of_this_machine_only() -> None:
+    with served("0.0.0.0") as (_, address):
+        page, _, query = address.partition("?")
+        port = page.rstrip("/").rpartition(":")[2]
+        other = page.replace("127.0.0.1", "127.0.0.2") + f"?{query}"
+        for where in (address, other):
+            assert fetch(where)[0] == 200
+            with Visitor(where) as visitor:
+                visitor.hear("hello")
+        for name in ("localhost", socket.gethostname()):
+            assert fetch(address, f"{name}:{port}")[0] == 200
+        for name in ("10.1.2.3", "evil.example"):
+            status, _, text = fetch(address, f"{name}:{port}")
+            assert status == 421
+            assert "<title>" not in text
+
+
+def test_server_that_other_machines_reach_opens_with_its_token_only() -> None:
+    with served("0.0.0.0") as (play, address):
+        page, _, token = address.partition("?token=")
+        assert token == play.token
+        assert len(token) > 20
+        for wrong in (
+            page,
+            f"{page}?token=",
+            f"{page}?token={token[:-1]}",
+            f"{page}?token=%C3%A9",
+            f"{page}play.js",
+            f"{page}nothing.js",
+        ):
+            status, headers, text = fetch(wrong)
+            assert status == 403, wrong
+            assert headers["content-type"].startswith("text/plain")
+            assert "set-cookie" not in headers
+            assert "terminal" in text
+            assert text.count(".") == 1
+            assert token not in text
+        for wrong in (page, f"{page}?token=x"):
+            with pytest.raises(Exception, match="403"), Visitor(wrong):
+                pass
+        with Visitor(address) as visitor:
+            assert visitor.hear("hello")
+
+
+def test_cookie_keeps_the_token_for_what_the_page_loads() -> None:
+    with served("0.0.0.0") as (_, address):
+        page = address.partition("?")[0]
+        _, headers, text = fetch(address)
+        assert "<title>swarmbo play</title>" in text
+        words = headers["set-cookie"].split("; ")
+        assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(words)
+        for path in ("", "play.js"):
+            request = urllib.request.Request(page + path, headers={"Cookie": words[0]})
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                assert answer.status == 200
+        with Visitor(page, additional_headers={"Cookie": words[0]}) as visitor:
+            assert visitor.hear("hello")
+        foreign = {"origin": "http://evil.example", "additional_headers": {"Cookie": words[0]}}
+        with pytest.raises(Exception, match="403"), Visitor(page, **foreign):
+            pass
+
+
+def test_nobody_needs_a_token_on_loopback(server: tuple[Any, str]) -> None:
+    play, address = server
+    assert play.token is None
+    assert "?" not in address
+    assert "set-cookie" not in fetch(address)[1]
+
+
+# What somebody sends who never finishes: nothing, half of a request, half of a handshake, one
+# request and half of the next, half of a body.
+HANDSHAKE = "GET /swarm HTTP/1.1\r\nHost: {0}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+UNFINISHED = [
+    "",
+    "GET / HTTP/1.1\r\nHost: {0}\r\n",
+    HANDSHAKE,
+    "GET /icon.svg HTTP/1.1\r\nHost: {0}\r\n\r\nGET / HT",
+    "GET /icon.svg HTTP/1.1\r\nHost: {0}\r\nContent-Length: 1000\r\n\r\nabc",
+]
+
+
+@contextmanager
+def lines(address: str, count: int) -> Iterator[list[socket.socket]]:
+    """Connections to a server."""
+    host, _, port = urlsplit(address).netloc.rpartition(":")
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(socket.create_connection((host, int(port)), PATIENCE))
+            for _ in range(count)
+        ]
+
+
+def is_closed(line: socket.socket) -> bool:
+    """Whether the other end closes a connection, whatever it says before."""
+    try:
+        while line.recv(65536):
+            pass
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        pass
+    return True
+
+
+@pytest.mark.parametrize("text", UNFINISHED)
+def test_connections_that_never_finish_a_request_are_closed_and_open_pages_are_not(
+    server: tuple[Any, str], monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
+    with Visitor(server[1]) as visitor, lines(server[1], 200) as slow:
+        visitor.say("pause", paused=True)
+        visitor.hear("state", paused=True)
+        for line in slow:
+            line.sendall(text.format(urlsplit(server[1]).netloc).encode())
+        assert all(map(is_closed, slow))
+        visitor.say("speed", factor=9)  # which has been silent for as long
+        assert visitor.hear("state", speed=9)
+
+
+def test_connection_that_sends_a_byte_now_and_then_is_closed(
+    server: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
+    with lines(server[1], 1) as (line,):
+        line.sendall(b"GET / HTTP/1.1\r\nX: ")
+        end, is_open = monotonic() + PATIENCE, True
+        while is_open and monotonic() < end:
+            sleep(0.05)
+            try:
+                line.sendall(b"x")
+            except ConnectionError:
+                is_open = False
+        assert not is_open
+
+
+def test_request_that_arrives_in_pieces_is_answered(server: tuple[Any, str]) -> None:
+    with lines(server[1], 1) as (line,):
+        for piece in (b"GET / HT", b"TP/1.1\r\nHost: localhost\r\n", b"\r\n"):
+            line.sendall(piece)
+            sleep(0.01)
+        assert line.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_only_so_many_connections_are_held_and_those_that_wait_longest_go(
+    server: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 20)
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 10 * PATIENCE)
+    with Visitor(server[1]) as visitor, lines(server[1], 40) as idle:
+        visitor.hear("frame")
+        for line in idle[:20]:
+            assert is_closed(line)
+        idle[-1].sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert idle[-1].recv(100).startswith(b"HTTP/1.1 200")
+        visitor.say("speed", factor=11)
+        assert visitor.hear("state", speed=11)
+
+
 def test_page_runs_and_is_told_what_happens(server: tuple[Any, str]) -> None:
     with Visitor(server[1]) as visitor:
         assert visitor.hear("hello")["map"]["name"] == "paper-1"
@@ -726,6 +900,33 @@ def test_address_with_a_zone_is_no_name_of_ours() -> None:
     assert not is_address("::1%; script-src *")
 
 
+@pytest.mark.parametrize(
+    ("name", "host", "here", "served"),
+    [
+        ("127.0.0.1", "127.0.0.1", "127.0.0.1", True),
+        ("localhost", "127.0.0.1", "127.0.0.1", True),
+        ("10.1.2.3", "127.0.0.1", "127.0.0.1", False),
+        ("127.0.0.1", "localhost", "127.0.0.1", True),
+        ("::1", "localhost", "127.0.0.1", False),
+        ("192.168.1.2", "192.168.1.2", "192.168.1.2", True),
+        ("127.0.0.1", "192.168.1.2", "192.168.1.2", False),
+        ("lab", "Lab", "192.168.1.2", True),
+        ("lab.example", "lab", "192.168.1.2", False),
+        ("192.168.1.2", "0.0.0.0", "192.168.1.2", True),
+        ("192.168.1.3", "0.0.0.0", "192.168.1.2", False),
+        ("127.0.0.1", "0.0.0.0", "172.17.0.2", True),  # a port that a container forwards
+        ("192.168.1.2", "::", "::ffff:192.168.1.2", True),
+        ("0:0:0:0:0:0:0:1", "::1", "::1", True),
+        ("fe80::1", "::", "fe80::1%eth0", True),
+        ("", "0.0.0.0", "192.168.1.2", False),
+    ],
+)
+def test_server_answers_to_the_addresses_at_which_it_listens(
+    name: str, host: str, here: str, served: bool
+) -> None:
+    assert is_served(name, host, here) == served
+
+
 def test_only_loopback_is_loopback() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.8.9.1", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "192.168.1.2", "::", "example.org")))
@@ -777,6 +978,7 @@ def test_command_says_where_it_is_warns_of_other_hosts_and_ends_at_once_at_ctrl_
     ) as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[0]
+        assert fetch(address.partition("?")[0])[0] == 403
         with Visitor(address) as visitor:
             visitor.say("speed", factor=None)
             visitor.hear("state", speed=None)
@@ -785,7 +987,7 @@ def test_command_says_where_it_is_warns_of_other_hosts_and_ends_at_once_at_ctrl_
             _, words = process.communicate(timeout=PATIENCE)
             assert monotonic() - started < 5
         assert process.returncode == 130
-        assert "no password" in words
+        assert "has the token in the address" in words
         assert "Traceback" not in words
 
 
