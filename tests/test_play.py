@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -48,6 +49,7 @@ from swarmbo.view.play.protocol import (
     TakeFood,
 )
 from swarmbo.view.play.session import Session
+from swarmbo.view.play.verdict import Evidence, verdict
 from swarmbo.world.arena import FORAGING
 from swarmbo.world.disturbance import HEALTHY, MAD, SENSOR_FAULTS, STUCK, WHEEL_FAULTS
 from swarmbo.world.geometry import first_overlap
@@ -279,6 +281,63 @@ def test_scarce_food_of_the_paper_can_be_taken_away_too(session: Session) -> Non
         session.apply(TakeFood(1, True))
     session.apply(Repair())
     assert session.swarm.food == FORAGING.food
+
+
+def test_verdict_says_what_the_learner_has_brought_and_from_how_many_rounds(
+    session: Session,
+) -> None:
+    session.apply(Condition("proximity", 19))
+    assert messages.state(session)["verdict"] is None
+    session.apply(Learn("smbo-dec", 6))
+    rounds(session, 6)
+    assert session.verdict is not None
+    assert "ended after 6 evaluations; this round tells" in session.verdict
+    ((now, _),) = rounds(session, 1)
+    words = messages.state(session)["verdict"]
+    for name, value in (("now", now), ("at the fault", session.at_fault), ("it", session.before)):
+        assert re.search(rf"{name} {value:.2f} ± \d\.\d\d in 1 round[, ]", words), words
+    assert "8 trials" in words
+    rounds(session, 3)  # in which robots that are put back do the same again
+    assert session.verdict == words
+    session.apply(PutBack(False))
+    rounds(session, 1)
+    rounds(session, 2)
+    assert "in 3 rounds" in session.verdict or "in 4 rounds" in session.verdict
+    session.apply(Break(0, "ground", "min"))
+    assert session.verdict is None
+
+
+def told(now: Any, at_fault: Any) -> str:
+    """A verdict on rounds of these items."""
+    before, fault = Evidence.of(np.full((8, 6), 5)), Evidence.of(np.array(at_fault))
+    return verdict("smbo", before, fault, Evidence.of(np.array(now)), 30)
+
+
+def test_verdict_calls_better_only_what_noise_does_not_explain() -> None:
+    noisy = np.random.default_rng(1).integers(0, 5, (8, 6))
+    assert "is better than at the fault" in told(noisy + 3, noisy)
+    assert "is worse than at the fault" in told(noisy, noisy + 3)
+    assert "is not clearly better or worse than" in told(noisy + (noisy > 3), noisy)
+    assert "is not clearly better or worse than" in told(noisy * 0, noisy * 0)
+    assert "is not clearly" in told(noisy[:1] + 3, noisy[:1])  # one trial has no spread
+    evidence = Evidence.of(noisy)
+    assert evidence.and_then(noisy).rounds == 1
+    more = evidence.and_then(noisy + 1).and_then(noisy + 5)
+    assert more.rounds == 3
+    assert more.mean == pytest.approx(evidence.mean + 2)
+    assert "1,000 rounds" in str(Evidence(noisy.mean(axis=1), noisy.mean(axis=1), 1000))
+
+
+def test_learner_that_ends_without_an_evaluation_leaves_a_mark(session: Session) -> None:
+    session.apply(Learn("smbo", 5))
+    session.apply(Stop())
+    assert [kind for _, kind, _ in session.marks] == ["learner", "end"]
+    assert session.verdict is None
+
+
+def test_every_round_is_told_however_many_end_between_two_pictures(session: Session) -> None:
+    session.advance(100 * session.round_ticks)
+    assert len(messages.frame(session)["ended"]) == 100
 
 
 def test_another_fault_lets_the_learner_begin_again_with_other_groups(session: Session) -> None:
