@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from threading import Thread
 from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -29,7 +30,7 @@ def served(host: str = "127.0.0.1") -> Iterator[tuple[Play, str]]:
     thread = Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
     thread.start()
     try:
-        yield play, address_of(listening)
+        yield play, address_of(listening, play.token)
     finally:
         server.should_exit = True
         thread.join()
@@ -41,8 +42,10 @@ class Visitor:
     """A page without a browser."""
 
     def __init__(self, address: str, **options: Any) -> None:
-        options = {"origin": address.rstrip("/"), "compression": None} | options
-        self.connecting = client.connect(address.replace("http", "ws", 1) + "swarm", **options)
+        parts = urlsplit(address)  # with the token, if one is needed
+        options = {"origin": f"http://{parts.netloc}", "compression": None} | options
+        where = parts._replace(scheme="ws", path="/swarm").geturl()
+        self.connecting = client.connect(where, **options)
 
     def __enter__(self) -> "Visitor":
         self.socket = self.connecting.__enter__()

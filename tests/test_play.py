@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,9 +12,11 @@ import urllib.error
 import urllib.request
 import weakref
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -27,9 +30,9 @@ from swarmbo.errors import InputError
 from swarmbo.evolution.behaviour_map import load_map
 from swarmbo.study import runner
 from swarmbo.study.runner import Case, Evaluator, adapt, compose, per_robot
-from swarmbo.view.play import messages, protocol
+from swarmbo.view.play import connections, messages, protocol
 from swarmbo.view.play.faults import Faults
-from swarmbo.view.play.hosts import host_name, is_address, is_loopback
+from swarmbo.view.play.hosts import host_name, is_address, is_loopback, is_served
 from swarmbo.view.play.protocol import (
     Break,
     Condition,
@@ -46,6 +49,7 @@ from swarmbo.view.play.protocol import (
     TakeFood,
 )
 from swarmbo.view.play.session import Session
+from swarmbo.view.play.verdict import Evidence, verdict
 from swarmbo.world.arena import FORAGING
 from swarmbo.world.disturbance import HEALTHY, MAD, SENSOR_FAULTS, STUCK, WHEEL_FAULTS
 from swarmbo.world.geometry import first_overlap
@@ -277,6 +281,63 @@ def test_scarce_food_of_the_paper_can_be_taken_away_too(session: Session) -> Non
         session.apply(TakeFood(1, True))
     session.apply(Repair())
     assert session.swarm.food == FORAGING.food
+
+
+def test_verdict_says_what_the_learner_has_brought_and_from_how_many_rounds(
+    session: Session,
+) -> None:
+    session.apply(Condition("proximity", 19))
+    assert messages.state(session)["verdict"] is None
+    session.apply(Learn("smbo-dec", 6))
+    rounds(session, 6)
+    assert session.verdict is not None
+    assert "ended after 6 evaluations; this round tells" in session.verdict
+    ((now, _),) = rounds(session, 1)
+    words = messages.state(session)["verdict"]
+    for name, value in (("now", now), ("at the fault", session.at_fault), ("it", session.before)):
+        assert re.search(rf"{name} {value:.2f} ± \d\.\d\d in 1 round[, ]", words), words
+    assert "8 trials" in words
+    rounds(session, 3)  # in which robots that are put back do the same again
+    assert session.verdict == words
+    session.apply(PutBack(False))
+    rounds(session, 1)
+    rounds(session, 2)
+    assert "in 3 rounds" in session.verdict or "in 4 rounds" in session.verdict
+    session.apply(Break(0, "ground", "min"))
+    assert session.verdict is None
+
+
+def told(now: Any, at_fault: Any) -> str:
+    """A verdict on rounds of these items."""
+    before, fault = Evidence.of(np.full((8, 6), 5)), Evidence.of(np.array(at_fault))
+    return verdict("smbo", before, fault, Evidence.of(np.array(now)), 30)
+
+
+def test_verdict_calls_better_only_what_noise_does_not_explain() -> None:
+    noisy = np.random.default_rng(1).integers(0, 5, (8, 6))
+    assert "is better than at the fault" in told(noisy + 3, noisy)
+    assert "is worse than at the fault" in told(noisy, noisy + 3)
+    assert "is not clearly better or worse than" in told(noisy + (noisy > 3), noisy)
+    assert "is not clearly better or worse than" in told(noisy * 0, noisy * 0)
+    assert "is not clearly" in told(noisy[:1] + 3, noisy[:1])  # one trial has no spread
+    evidence = Evidence.of(noisy)
+    assert evidence.and_then(noisy).rounds == 1
+    more = evidence.and_then(noisy + 1).and_then(noisy + 5)
+    assert more.rounds == 3
+    assert more.mean == pytest.approx(evidence.mean + 2)
+    assert "1,000 rounds" in str(Evidence(noisy.mean(axis=1), noisy.mean(axis=1), 1000))
+
+
+def test_learner_that_ends_without_an_evaluation_leaves_a_mark(session: Session) -> None:
+    session.apply(Learn("smbo", 5))
+    session.apply(Stop())
+    assert [kind for _, kind, _ in session.marks] == ["learner", "end"]
+    assert session.verdict is None
+
+
+def test_every_round_is_told_however_many_end_between_two_pictures(session: Session) -> None:
+    session.advance(100 * session.round_ticks)
+    assert len(messages.frame(session)["ended"]) == 100
 
 
 def test_another_fault_lets_the_learner_begin_again_with_other_groups(session: Session) -> None:
@@ -573,6 +634,178 @@ def test_websocket_to_a_strangers_domain_is_refused(server: tuple[Any, str]) -> 
         pass
 
 
+@pytest.mark.parametrize("name", ["10.1.2.3", "192.168.0.1", "127.0.0.2", "[::1]", "0.0.0.0"])
+def test_address_at_which_the_server_does_not_listen_is_refused(
+    server: tuple[Any, str], name: str
+) -> None:
+    port = int(server[1].rstrip("/").rpartition(":")[2])
+    assert fetch(server[1], f"{name}:{port}")[0] == 421
+    with (
+        socket.create_connection(("127.0.0.1", port)) as line,
+        pytest.raises(Exception, match="403"),
+        Visitor(f"http://{name}:{port}/", sock=line),
+    ):
+        pass
+
+
+def test_server_at_all_addresses_answers_to_those_of_this_machine_only() -> None:
+    with served("0.0.0.0") as (_, address):
+        page, _, query = address.partition("?")
+        port = page.rstrip("/").rpartition(":")[2]
+        other = page.replace("127.0.0.1", "127.0.0.2") + f"?{query}"
+        for where in (address, other):
+            assert fetch(where)[0] == 200
+            with Visitor(where) as visitor:
+                visitor.hear("hello")
+        for name in ("localhost", socket.gethostname()):
+            assert fetch(address, f"{name}:{port}")[0] == 200
+        for name in ("10.1.2.3", "evil.example"):
+            status, _, text = fetch(address, f"{name}:{port}")
+            assert status == 421
+            assert "<title>" not in text
+
+
+def test_server_that_other_machines_reach_opens_with_its_token_only() -> None:
+    with served("0.0.0.0") as (play, address):
+        page, _, token = address.partition("?token=")
+        assert token == play.token
+        assert len(token) > 20
+        for wrong in (
+            page,
+            f"{page}?token=",
+            f"{page}?token={token[:-1]}",
+            f"{page}?token=%C3%A9",
+            f"{page}play.js",
+            f"{page}nothing.js",
+        ):
+            status, headers, text = fetch(wrong)
+            assert status == 403, wrong
+            assert headers["content-type"].startswith("text/plain")
+            assert "set-cookie" not in headers
+            assert "terminal" in text
+            assert text.count(".") == 1
+            assert token not in text
+        for wrong in (page, f"{page}?token=x"):
+            with pytest.raises(Exception, match="403"), Visitor(wrong):
+                pass
+        with Visitor(address) as visitor:
+            assert visitor.hear("hello")
+
+
+def test_cookie_keeps_the_token_for_what_the_page_loads() -> None:
+    with served("0.0.0.0") as (_, address):
+        page = address.partition("?")[0]
+        _, headers, text = fetch(address)
+        assert "<title>swarmbo play</title>" in text
+        words = headers["set-cookie"].split("; ")
+        assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(words)
+        for path in ("", "play.js"):
+            request = urllib.request.Request(page + path, headers={"Cookie": words[0]})
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                assert answer.status == 200
+        with Visitor(page, additional_headers={"Cookie": words[0]}) as visitor:
+            assert visitor.hear("hello")
+        foreign = {"origin": "http://evil.example", "additional_headers": {"Cookie": words[0]}}
+        with pytest.raises(Exception, match="403"), Visitor(page, **foreign):
+            pass
+
+
+def test_nobody_needs_a_token_on_loopback(server: tuple[Any, str]) -> None:
+    play, address = server
+    assert play.token is None
+    assert "?" not in address
+    assert "set-cookie" not in fetch(address)[1]
+
+
+# What somebody sends who never finishes: nothing, half of a request, half of a handshake, one
+# request and half of the next, half of a body.
+HANDSHAKE = "GET /swarm HTTP/1.1\r\nHost: {0}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+UNFINISHED = [
+    "",
+    "GET / HTTP/1.1\r\nHost: {0}\r\n",
+    HANDSHAKE,
+    "GET /icon.svg HTTP/1.1\r\nHost: {0}\r\n\r\nGET / HT",
+    "GET /icon.svg HTTP/1.1\r\nHost: {0}\r\nContent-Length: 1000\r\n\r\nabc",
+]
+
+
+@contextmanager
+def lines(address: str, count: int) -> Iterator[list[socket.socket]]:
+    """Connections to a server."""
+    host, _, port = urlsplit(address).netloc.rpartition(":")
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(socket.create_connection((host, int(port)), PATIENCE))
+            for _ in range(count)
+        ]
+
+
+def is_closed(line: socket.socket) -> bool:
+    """Whether the other end closes a connection, whatever it says before."""
+    try:
+        while line.recv(65536):
+            pass
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        pass
+    return True
+
+
+@pytest.mark.parametrize("text", UNFINISHED)
+def test_connections_that_never_finish_a_request_are_closed_and_open_pages_are_not(
+    server: tuple[Any, str], monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
+    with Visitor(server[1]) as visitor, lines(server[1], 200) as slow:
+        visitor.say("pause", paused=True)
+        visitor.hear("state", paused=True)
+        for line in slow:
+            line.sendall(text.format(urlsplit(server[1]).netloc).encode())
+        assert all(map(is_closed, slow))
+        visitor.say("speed", factor=9)  # which has been silent for as long
+        assert visitor.hear("state", speed=9)
+
+
+def test_connection_that_sends_a_byte_now_and_then_is_closed(
+    server: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
+    with lines(server[1], 1) as (line,):
+        line.sendall(b"GET / HTTP/1.1\r\nX: ")
+        end, is_open = monotonic() + PATIENCE, True
+        while is_open and monotonic() < end:
+            sleep(0.05)
+            try:
+                line.sendall(b"x")
+            except ConnectionError:
+                is_open = False
+        assert not is_open
+
+
+def test_request_that_arrives_in_pieces_is_answered(server: tuple[Any, str]) -> None:
+    with lines(server[1], 1) as (line,):
+        for piece in (b"GET / HT", b"TP/1.1\r\nHost: localhost\r\n", b"\r\n"):
+            line.sendall(piece)
+            sleep(0.01)
+        assert line.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_only_so_many_connections_are_held_and_those_that_wait_longest_go(
+    server: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 20)
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 10 * PATIENCE)
+    with Visitor(server[1]) as visitor, lines(server[1], 40) as idle:
+        visitor.hear("frame")
+        for line in idle[:20]:
+            assert is_closed(line)
+        idle[-1].sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert idle[-1].recv(100).startswith(b"HTTP/1.1 200")
+        visitor.say("speed", factor=11)
+        assert visitor.hear("state", speed=11)
+
+
 def test_page_runs_and_is_told_what_happens(server: tuple[Any, str]) -> None:
     with Visitor(server[1]) as visitor:
         assert visitor.hear("hello")["map"]["name"] == "paper-1"
@@ -743,6 +976,33 @@ def test_address_with_a_zone_is_no_name_of_ours() -> None:
     assert not is_address("::1%; script-src *")
 
 
+@pytest.mark.parametrize(
+    ("name", "host", "here", "served"),
+    [
+        ("127.0.0.1", "127.0.0.1", "127.0.0.1", True),
+        ("localhost", "127.0.0.1", "127.0.0.1", True),
+        ("10.1.2.3", "127.0.0.1", "127.0.0.1", False),
+        ("127.0.0.1", "localhost", "127.0.0.1", True),
+        ("::1", "localhost", "127.0.0.1", False),
+        ("192.168.1.2", "192.168.1.2", "192.168.1.2", True),
+        ("127.0.0.1", "192.168.1.2", "192.168.1.2", False),
+        ("lab", "Lab", "192.168.1.2", True),
+        ("lab.example", "lab", "192.168.1.2", False),
+        ("192.168.1.2", "0.0.0.0", "192.168.1.2", True),
+        ("192.168.1.3", "0.0.0.0", "192.168.1.2", False),
+        ("127.0.0.1", "0.0.0.0", "172.17.0.2", True),  # a port that a container forwards
+        ("192.168.1.2", "::", "::ffff:192.168.1.2", True),
+        ("0:0:0:0:0:0:0:1", "::1", "::1", True),
+        ("fe80::1", "::", "fe80::1%eth0", True),
+        ("", "0.0.0.0", "192.168.1.2", False),
+    ],
+)
+def test_server_answers_to_the_addresses_at_which_it_listens(
+    name: str, host: str, here: str, served: bool
+) -> None:
+    assert is_served(name, host, here) == served
+
+
 def test_only_loopback_is_loopback() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.8.9.1", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "192.168.1.2", "::", "example.org")))
@@ -794,6 +1054,7 @@ def test_command_says_where_it_is_warns_of_other_hosts_and_ends_at_once_at_ctrl_
     ) as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[0]
+        assert fetch(address.partition("?")[0])[0] == 403
         with Visitor(address) as visitor:
             visitor.say("speed", factor=None)
             visitor.hear("state", speed=None)
@@ -802,7 +1063,7 @@ def test_command_says_where_it_is_warns_of_other_hosts_and_ends_at_once_at_ctrl_
             _, words = process.communicate(timeout=PATIENCE)
             assert monotonic() - started < 5
         assert process.returncode == 130
-        assert "no password" in words
+        assert "has the token in the address" in words
         assert "Traceback" not in words
 
 

@@ -3,9 +3,11 @@
 Screenshots go to the folder `.artefacts`, or to that which $SWARMBO_ARTEFACTS names.
 """
 
+import csv
 import json
 import os
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -20,6 +22,21 @@ FOCUS = """() => {
   const {id} = document.activeElement;
   return [id, getComputedStyle(document.activeElement).outlineStyle];
 }"""
+PAINTED = """
+for (const name of ["fillText", "clearRect"]) {
+  const {[name]: paint} = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype[name] = function (...given) {
+    if (name === "clearRect") this.canvas.painted = [];
+    else {
+      const {width} = this.measureText(given[0]);
+      const share = {left: 0, start: 0, center: 0.5, right: 1, end: 1}[this.textAlign];
+      const left = given[1] - width * share;
+      (this.canvas.painted ??= []).push({text: given[0], left, right: left + width, y: given[2]});
+    }
+    return paint.apply(this, given);
+  };
+}
+"""
 FAST = 69  # on the slider: 200 times real time, so that a round takes 0.6 s
 
 
@@ -37,6 +54,7 @@ class Guest:
         self.context = browser.new_context(
             **{"viewport": {"width": 1366, "height": 900}, "color_scheme": "light"} | options
         )
+        self.context.add_init_script(PAINTED)
         self.page = self.context.new_page()
         self.page.set_default_timeout(1000 * PATIENCE)
         self.problems: list[str] = []
@@ -55,7 +73,7 @@ class Guest:
             self.problems.append(message.text)
 
     def _request(self, request: Any) -> None:
-        if not request.url.startswith(self.address):
+        if not request.url.startswith(self.address.partition("?")[0]):
             self.problems.append(f"loads {request.url}")
 
     def _hear(self, text: str) -> None:
@@ -100,6 +118,33 @@ class Guest:
         """What is painted, as text."""
         found: str = self.page.evaluate("(id) => document.getElementById(id).toDataURL()", canvas)
         return found
+
+    def painted(self, canvas: str) -> list[str]:
+        """The words on a canvas."""
+        found: list[str] = self.page.evaluate(
+            "(id) => document.getElementById(id).painted.map(({text}) => text)", canvas
+        )
+        return found
+
+    def rounds(self) -> list[int]:
+        """The numbers of rounds below the curve."""
+        words = self.page.evaluate("""() => {
+          const {painted} = document.getElementById("curve");
+          const {y} = painted.find(({text}) => text === "rounds");
+          return painted.filter((each) => each.y === y).map(({text}) => text);
+        }""")
+        return [int(text.replace(",", "")) for text in words if text != "rounds"]
+
+    def fits(self, *elements: str) -> bool:
+        """Whether elements are on the screen as a whole, without scrolling."""
+        size = self.page.viewport_size
+        boxes = [self.page.locator(f"#{element}").bounding_box() for element in elements]
+        return self.page.evaluate("scrollY") == 0 and all(
+            min(box["x"], box["y"]) >= 0
+            and box["x"] + box["width"] <= size["width"]
+            and box["y"] + box["height"] <= size["height"]
+            for box in boxes
+        )
 
     def where(self, robot: int) -> tuple[float, float]:
         """Where a robot that stands still is on the screen; the arena is drawn to scale."""
@@ -218,8 +263,9 @@ def test_cells_and_food_are_clicked_and_the_swarm_is_restarted_with_twelve_robot
     row = guest.state["team"][0]["row"]
     page.locator("#map").scroll_into_view_if_needed()
     box = page.locator("#map").bounding_box()
-    for share in (0.3, 0.4, 0.5, 0.6, 0.7):  # one of these is a cell
-        page.mouse.click(box["x"] + share * box["width"], box["y"] + 0.4 * box["height"])
+    shares = (0.3, 0.4, 0.5, 0.6, 0.7)
+    for across, down in product(shares, shares):  # one of these is a cell
+        page.mouse.click(box["x"] + across * box["width"], box["y"] + down * box["height"])
         page.wait_for_timeout(50)
         if not page.locator("#run-all").is_disabled():
             break
@@ -358,6 +404,284 @@ def test_page_fits_a_phone_and_a_robot_is_broken_by_a_finger(
     guest.at_rest()
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 360
     guest.shoot(f"phone-{scheme}")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 720), (1920, 1080)])
+def test_arena_curve_and_map_are_on_the_screen_without_scrolling(
+    enter: Callable[..., Guest], width: int, height: int
+) -> None:
+    guest = enter(viewport={"width": width, "height": height})
+    page = guest.page
+    assert guest.fits("arena", "curve", "map", "max", "save", "learn")
+    page.click("#max")
+    page.click("#condition-button")
+    guest.until(lambda: guest.level("fault") >= 0)
+    page.fill("#evaluations", "2")
+    page.click("#learn")
+    guest.until(lambda: "is better" in guest.text("verdict") or "worse" in guest.text("verdict"))
+    assert guest.fits("arena", "curve", "map", "max", "save", "learn", "verdict")
+    sizes = [page.locator(f"#{name}").bounding_box() for name in ("arena", "curve", "map")]
+    assert all(box["height"] >= 100 and box["width"] >= 290 for box in sizes)
+    page.locator("summary").click()
+    page.select_option("#robots", "12")
+    page.click("#restart-button")
+    page.locator("summary").click()
+    guest.until(lambda: page.locator("#team tbody tr").count() == 12)
+    page.wait_for_timeout(100)
+    assert guest.fits("arena", "curve", "map")
+    guest.shoot(f"{width}x{height}", whole=False)
+
+
+@pytest.mark.parametrize("robots", [6, 12])
+def test_last_columns_of_the_table_are_on_a_phones_screen(
+    enter: Callable[..., Guest], robots: int
+) -> None:
+    guest = enter(
+        viewport={"width": 390, "height": 844},
+        has_touch=True,
+        is_mobile=True,
+        device_scale_factor=2,
+    )
+    page = guest.page
+    if robots == 12:
+        page.locator("summary").tap()
+        page.select_option("#robots", "12")
+        page.tap("#restart-button")
+        guest.until(lambda: guest.state["robots"] == 12)
+    page.tap("#condition-button")
+    guest.until(lambda: guest.level("fault") >= 0)
+    page.fill("#evaluations", "2")
+    page.tap("#max")
+    page.tap("#learn")
+    guest.until(lambda: bool(guest.text("verdict")))
+    page.locator("#team").scroll_into_view_if_needed()
+    cells = page.locator("#team tr > :last-child")
+    assert cells.count() == robots + 1
+    for cell in cells.all():
+        box = cell.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    room = "(box) => [box.scrollWidth, box.clientWidth]"
+    needed, there = page.locator(".scroll").evaluate(room)
+    assert needed <= there
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
+    guest.shoot(f"phone-table-{robots}", whole=False)
+
+
+def test_recovery_is_found_long_after_it_whatever_the_speed(enter: Callable[..., Guest]) -> None:
+    guest = enter(viewport={"width": 1440, "height": 900})
+    page = guest.page
+    page.click("#max")
+    guest.until(lambda: guest.heard["frame"]["round"] > 20)
+    page.click("#condition-button")
+    guest.until(lambda: guest.level("fault") >= 0)
+    page.fill("#evaluations", "10")
+    page.click("#learn")
+    guest.until(lambda: "is done after 10" in guest.text("progress"))
+    done = guest.heard["frame"]["round"]
+    guest.until(lambda: guest.heard["frame"]["round"] > done + 150)  # far more than 24 rounds
+    page.click("#pause")
+    now = guest.at_rest() / guest.heard["world"]["round_ticks"]
+    assert page.locator("#show-all").get_attribute("aria-pressed") == "true"
+    assert guest.rounds()[0] == 0
+    assert guest.rounds()[-1] > 0.5 * now
+    signs = [text for text in guest.painted("curve") if text in "✕▶■"]
+    assert sorted(signs) == sorted("✕▶■")
+    whole = guest.picture("curve")
+
+    page.click("#show-learner")
+    page.wait_for_timeout(50)
+    assert guest.picture("curve") != whole
+    assert 0 < guest.rounds()[0] < guest.rounds()[-1] <= done + 5
+    assert {"▶", "■"} <= set(guest.painted("curve"))
+    assert page.locator("#show-all").get_attribute("aria-pressed") == "false"
+    guest.shoot("found", whole=False)
+
+    with page.expect_download() as saving:
+        page.click("#save")
+    assert saving.value.suggested_filename.endswith(".csv")
+    rows = list(csv.DictReader(saving.value.path().read_text().splitlines()))
+    assert [int(row["round"]) for row in rows] == list(range(1, len(rows) + 1))
+    assert len(rows) in (int(now), int(now) + 1)
+    bests = [float(row["best_so_far"]) for row in rows if row["best_so_far"]]
+    assert len(bests) == 10
+    assert bests == pytest.approx(guest.bests)
+    began, ended = (
+        next(k for k, row in enumerate(rows) if words in row["events"])
+        for words in ("learner: smbo-dec starts", "end: smbo-dec is done")
+    )
+    assert began < ended == next(k for k, row in enumerate(rows) if row["best_so_far"]) + 9
+    assert float(rows[0]["items_per_robot"]) == pytest.approx(guest.level("before"), abs=0.006)
+    assert float(rows[-2]["items_per_robot"]) == pytest.approx(guest.level("now"), abs=0.006)
+    assert not guest.text("verdict").startswith("smbo")
+    for name in ("before", "fault", "now"):
+        assert f"{guest.level(name):.2f} ±" in guest.text("verdict")
+
+
+def test_curve_is_zoomed_with_wheel_buttons_and_keys(enter: Callable[..., Guest]) -> None:
+    guest = enter(viewport={"width": 1440, "height": 900})
+    page, keys = guest.page, guest.page.keyboard
+    page.click("#max")
+    guest.until(lambda: guest.heard["frame"]["round"] > 100)
+    page.click("#pause")
+    guest.at_rest()
+
+    def span() -> int:
+        page.wait_for_timeout(50)
+        return guest.rounds()[-1] - guest.rounds()[0]
+
+    everything = span()
+    page.click("#zoom-in")
+    page.click("#zoom-in")
+    zoomed = span()
+    assert zoomed < 0.7 * everything
+    page.locator("#curve").focus()
+    first = guest.rounds()[0]
+    keys.press("ArrowLeft")
+    assert guest.text("pace") == "max"  # the keys of the page do something else
+    page.wait_for_timeout(50)
+    assert guest.rounds()[0] < first
+    keys.press("+")
+    keys.press("+")
+    assert span() < zoomed
+    keys.press("End")
+    page.wait_for_timeout(50)
+    assert guest.rounds()[-1] > 0.8 * everything
+    keys.press("Home")
+    assert span() == everything
+    assert guest.state["speed"] is None
+    page.locator("#curve").hover()
+    for _ in range(6):
+        page.mouse.wheel(0, -100)
+    assert span() < 0.7 * everything
+    first, box = guest.rounds()[0], page.locator("#curve").bounding_box()
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"], box["y"] + 50, steps=5)
+    page.mouse.up()
+    page.wait_for_timeout(50)
+    assert guest.rounds()[0] < first
+    for _ in range(20):
+        page.mouse.wheel(0, 100)
+    assert span() == everything
+
+
+OVERLAPS = """async () => {
+  const {TimelineView} = await import("/timeline.js");
+  const canvas = document.body.appendChild(document.createElement("canvas"));
+  const found = [];
+  let told = 0;
+  for (const width of [330, 560, 800])
+  for (const rounds of [3, 24, 999, 2245, 12345, 123456, 300001])
+  for (const most of [0.02, 3, 1234.5]) {
+    canvas.style.cssText = `width: ${width}px; height: 220px`;
+    const view = new TimelineView(canvas);
+    for (let from = 0; from < rounds; from += 1000) {
+      const times = Array.from({length: Math.min(1000, rounds - from)}, (_, k) => from + k + 1);
+      const samples = times.map((time) => [time, most * ((time * 7919) % 100) / 100]);
+      view.add({samples, ended: samples.map((each) => [...each, null])});
+    }
+    const looks = [() => {}, () => view.zoom?.(0.3, 0.9), () => view.showLatest?.(),
+      () => view.zoom?.(0.001, 0.99)];
+    for (const look of looks) {
+      look();
+      view.draw({before: most, fault: most * 0.99, best: most / 3}, false);
+      const all = canvas.painted;
+      told += all.length;
+      all.forEach((one, k) => all.slice(k + 1).forEach((other) => {
+        const apart = Math.max(other.left - one.right, one.left - other.right);
+        if (apart < 3 && Math.abs(one.y - other.y) < 10) found.push([one.text, other.text, rounds]);
+      }));
+      all.filter(({left, right, y}) => left < 0 || right > width || y < 4 || y > 218)
+        .forEach(({text}) => found.push([text, "edge", rounds]));
+    }
+  }
+  return [told, found];
+}"""
+
+
+def test_words_on_the_curve_do_not_overlap_however_large_the_numbers(
+    enter: Callable[..., Guest],
+) -> None:
+    told, found = enter().page.evaluate(OVERLAPS)
+    assert told > 1000
+    assert found == []
+
+
+KEPT = """async () => {
+  const {History, MOST} = await import("/history.js");
+  const history = new History();
+  const rounds = MOST + 1000;
+  let sum = 0;
+  for (let k = 1; k <= rounds; k += 1) {
+    sum += k % 10;
+    history.add([[k - 0.5, 1], [k, k % 10]], [[k, k % 10, k === 77 ? 5 : null]]);
+  }
+  const {whole, best, low, high, live} = history.merged(0, history.length);
+  const csv = history.csv([[77, "end", 'a "b", c']]).trim().split("\\n");
+  return {MOST, rounds, length: history.length, mean: sum / rounds, whole, best, low, high, live,
+    told: csv.slice(1).reduce((all, line) => all + Number(line.split(",")[1]), 0),
+    event: csv.find((line) => line.includes("end")),
+    shown: history.between(0, rounds, 100).length, around: history.between(70, 80, 100)};
+}"""
+
+
+def test_history_keeps_all_rounds_in_bounded_memory(enter: Callable[..., Guest]) -> None:
+    found = enter().page.evaluate(KEPT)
+    assert found["MOST"] / 2 < found["length"] <= found["MOST"]
+    assert found["whole"] == pytest.approx(found["mean"], rel=1e-4)
+    assert (found["best"], found["low"], found["high"]) == (5, 0, 9)
+    assert found["live"] == found["rounds"] % 10
+    assert found["rounds"] <= found["told"] <= found["rounds"] + 1
+    assert found["event"] == '78,2,7.5,5,8,1,8,"end: a ""b"", c"'
+    assert found["shown"] <= 101
+    assert 5 in [row["best"] for row in found["around"]]
+
+
+ALL_CELLS = """() => {
+  const map = document.getElementById("map"), found = new Set();
+  const {left, top, width, height} = map.getBoundingClientRect();
+  for (let y = 0; y < height; y += 3) for (let x = 0; x < width; x += 3) {
+    map.dispatchEvent(new PointerEvent("pointermove", {clientX: left + x, clientY: top + y}));
+    found.add(document.getElementById("cell").textContent);
+  }
+  return [...found];
+}"""
+
+
+def test_nobody_is_expected_to_deliver_less_than_nothing(enter: Callable[..., Guest]) -> None:
+    guest = enter(viewport={"width": 1440, "height": 900})
+    page = guest.page
+    page.click("#food-all")  # nothing can be delivered: models learn that, and more than that
+    guest.until(lambda: guest.level("fault") == 0)
+    page.click("#max")
+    page.click("#learn")
+    guest.until(lambda: "is done after 30" in guest.text("progress"))
+    page.click("#pause")
+    guest.at_rest()
+    assert min(guest.heard["model"]["prediction"]) < -0.01  # the model's numbers are as they are
+    told = [words for words in page.evaluate(ALL_CELLS) if "now expected" in words]
+    assert len(told) > 400
+    assert [words for words in told if "-" in words] == []
+    expected = page.locator("#team tbody td:nth-child(3)").all_text_contents()
+    assert [words for words in expected if "-" in words] == []
+
+
+def test_address_with_a_token_opens_the_page_which_can_be_loaded_again(browser: Any) -> None:
+    with served("0.0.0.0") as (_, address):
+        guest = Guest(browser, address)
+        guest.heard.clear()
+        guest.page.reload()
+        guest.until(lambda: "frame" in guest.heard and guest.text("level-before") != NOTHING)
+        guest.heard.clear()
+        guest.page.goto(address.partition("?")[0])  # the cookie is enough
+        guest.until(lambda: "frame" in guest.heard)
+        assert guest.problems == []
+        guest.context.close()
+        stranger = browser.new_page()
+        answer = stranger.goto(address.partition("?")[0])
+        assert answer.status == 403
+        assert "terminal where it was started" in stranger.locator("body").text_content()
+        stranger.close()
 
 
 def test_little_motion_is_shown_to_those_who_like_little(enter: Callable[..., Guest]) -> None:

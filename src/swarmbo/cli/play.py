@@ -13,7 +13,7 @@ from swarmbo.cli.terminal import errors, load_kernels
 from swarmbo.errors import InputError, naming
 from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
 from swarmbo.study.conditions import DEMONSTRATION
-from swarmbo.view.play.hosts import address_of, is_loopback, listen
+from swarmbo.view.play.hosts import address_of, listen
 
 MAP = DEMONSTRATION[0]
 
@@ -30,7 +30,8 @@ def play(
     host: Annotated[
         str,
         typer.Option(
-            metavar="ADDRESS", help="Where to listen; other machines reach it if not loopback."
+            metavar="ADDRESS",
+            help="Where to listen; if not loopback, other machines reach it with a token.",
         ),
     ] = "127.0.0.1",
     port: Annotated[
@@ -66,17 +67,20 @@ def play(
     listening = listen(host, port)
     try:
         _load(loaded)
-        if not is_loopback(host):
+        served = Play(loaded, behaviour_map, host)
+        if served.token is not None:
             errors.print(
-                f"Everyone who can reach this machine at {escape(host)} can use this page "
-                "and its processors; there is no password.",
+                f"Everyone who can reach this machine at {escape(host)} and has the token in the "
+                "address can use this page and the processors of this machine.",
                 soft_wrap=True,
             )
-        address = address_of(listening)
-        Console(highlight=False).print(f"{address} shows the swarm; Ctrl-C ends it.")
+        address = address_of(listening, served.token)
+        Console(highlight=False, soft_wrap=True).print(
+            f"{address} shows the swarm; Ctrl-C ends it."
+        )
         if not no_browser:
             Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        asyncio.run(Play(loaded, behaviour_map, host).server().serve(sockets=[listening]))
+        asyncio.run(served.server().serve(sockets=[listening]))
     finally:
         listening.close()
 

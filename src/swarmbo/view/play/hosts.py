@@ -25,6 +25,33 @@ def is_address(name: str) -> bool:
     return "%" not in name  # a zone may be any text
 
 
+def is_served(name: str, host: str, here: str) -> bool:
+    """Whether a name in a Host header is one of a server that was told to listen at `host`.
+
+    `here` is the address of this machine at which the request arrived. No other address
+    is the server's, except that one which listens at all addresses is on loopback too.
+    """
+    if name in ("localhost", host.lower()):
+        return True
+    everywhere = _is_everywhere(host)
+    if not is_address(name):
+        return everywhere and name == socket.gethostname().lower()
+    address = _address(name)
+    here = here.partition("%")[0]
+    return (is_address(here) and address == _address(here)) or (everywhere and address.is_loopback)
+
+
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """An address, in version 4 where it only looks like one of version 6."""
+    found = ipaddress.ip_address(name)
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+def _is_everywhere(host: str) -> bool:
+    """Whether a host stands for all addresses of this machine."""
+    return host == "" or (is_address(host) and ipaddress.ip_address(host).is_unspecified)
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach a host."""
     return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
@@ -53,9 +80,10 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
-def address_of(listening: socket.socket) -> str:
-    """The page's address."""
+def address_of(listening: socket.socket, token: str | None = None) -> str:
+    """The page's address, with the token that opens it if there is one."""
     host, port, *_ = listening.getsockname()
     if host in ("0.0.0.0", "::"):
         host = "127.0.0.1"
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+    address = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+    return address if token is None else f"{address}?token={token}"

@@ -80,7 +80,7 @@ def frame(session: Session) -> dict[str, Any]:
     if session.ended:
         message["ended"] = [
             [round(clock, 3), round(performance, 3), None if best is None else round(best, 3)]
-            for clock, performance, best in session.ended[-MOST_SAMPLES:]
+            for clock, performance, best in session.ended
         ]
     if session.marks:
         message["marks"] = [[round(clock, 3), kind, words] for clock, kind, words in session.marks]
@@ -117,6 +117,7 @@ def state(session: Session) -> dict[str, Any]:
             "evaluations": run.evaluations,
             "centralised": run.centralised,
         },
+        "verdict": session.verdict,
         "team": [_robot(session, robot, words) for robot, words in enumerate(fault_words(effects))],
     }
 

@@ -1,10 +1,13 @@
 """The server of `swarmbo play`: one page of files, and a WebSocket per page with its own swarm.
 
 Pages of other sites must not reach it, though a browser that visits them could: the
-name of the host has to be an address or the one that was given (a stranger's domain
-may point to 127.0.0.1), and a WebSocket has to come from the page itself.
+name of the host has to be an address at which the server listens, or the one that was
+given (a stranger's domain may point to 127.0.0.1), and a WebSocket has to come from the
+page itself. Where other machines can reach the server, a token opens the page: it is in
+the printed address, and a cookie keeps it for what the page loads.
 """
 
+import secrets
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,11 +15,13 @@ from importlib.resources import files
 
 import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket
+from starlette.requests import HTTPConnection
 
 from swarmbo.engine.rollout import default_threads
 from swarmbo.evolution.behaviour_map import BehaviourMap
 from swarmbo.view.play import messages, protocol
-from swarmbo.view.play.hosts import host_name, is_address
+from swarmbo.view.play.connections import Connection
+from swarmbo.view.play.hosts import host_name, is_loopback, is_served
 from swarmbo.view.play.page import Page
 from swarmbo.view.play.session import Session
 
@@ -38,6 +43,10 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+NO_TOKEN = (
+    "This page opens with the token in the address that swarmbo play has printed in the terminal "
+    "where it was started."
+)
 
 
 class Play:
@@ -48,6 +57,7 @@ class Play:
     ) -> None:
         self.behaviour_map = behaviour_map
         self.host = host
+        self.token = None if is_loopback(host) else secrets.token_urlsafe(16)
         self.hello = protocol.write(messages.hello(behaviour_map, name))
         self.pages = 0
         self.pool = ThreadPoolExecutor(threads or default_threads(), "swarm")
@@ -61,12 +71,17 @@ class Play:
         async def guard(
             request: Request, respond: Callable[[Request], Awaitable[Response]]
         ) -> Response:
-            host = request.headers.get("host", "")
-            if not self.is_ours(host):
+            if not self.is_ours(request):
                 return Response("This host is not served here.", 421, HEADERS)
+            if not self.is_allowed(request):
+                return Response(NO_TOKEN, 403, HEADERS, "text/plain")
             response = await respond(request)
             response.headers.update(HEADERS)
-            response.headers["Content-Security-Policy"] = policy(host)
+            response.headers["Content-Security-Policy"] = policy(request.headers["host"])
+            if self.token is not None:
+                response.set_cookie(
+                    self.cookie(request), self.token, httponly=True, samesite="strict"
+                )
             return response
 
         @app.get("/")
@@ -88,6 +103,7 @@ class Play:
         return uvicorn.Server(
             uvicorn.Config(
                 self.app(),
+                http=Connection,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
@@ -106,15 +122,29 @@ class Play:
         kind, content = self.files[name]
         return Response(content, media_type=kind)
 
-    def is_ours(self, host: str) -> bool:
-        """Whether a Host header names this server by an address, localhost, or as it was told."""
-        name = host_name(host)
-        return name is not None and (name in ("localhost", self.host.lower()) or is_address(name))
+    def is_ours(self, asked: HTTPConnection) -> bool:
+        """Whether the Host header names an address where this server listens, or its host."""
+        name = host_name(asked.headers.get("host", ""))
+        here = asked.scope.get("server") or ("", None)
+        return name is not None and is_served(name, self.host, here[0])
+
+    def is_allowed(self, asked: HTTPConnection) -> bool:
+        """Whether the token, if one is needed, is in the address or in the cookie."""
+        if self.token is None:
+            return True
+        given = (asked.query_params.get("token", ""), asked.cookies.get(self.cookie(asked), ""))
+        token = self.token.encode()
+        return any(secrets.compare_digest(each.encode(), token) for each in given)
+
+    def cookie(self, asked: HTTPConnection) -> str:
+        """The cookie's name: a browser has the same cookies for all ports of a machine."""
+        return f"swarmbo-{asked.scope['server'][1]}"
 
     async def serve(self, socket: WebSocket) -> None:
         """Let a page have a swarm for as long as it is there."""
-        host, origin = socket.headers.get("host", ""), socket.headers.get("origin")
-        if not self.is_ours(host) or origin != f"http://{host}":
+        own = f"http://{socket.headers.get('host', '')}"
+        is_own = self.is_ours(socket) and socket.headers.get("origin") == own
+        if not (is_own and self.is_allowed(socket)):
             await socket.close()  # before it is accepted: HTTP 403
             return
         await socket.accept()

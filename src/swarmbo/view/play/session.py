@@ -22,6 +22,7 @@ from swarmbo.study.conditions import CONDITION_KINDS, conditions
 from swarmbo.view.play import protocol
 from swarmbo.view.play.faults import Faults
 from swarmbo.view.play.swarm import PlayedSwarm
+from swarmbo.view.play.verdict import Evidence, verdict
 from swarmbo.world.arena import FORAGING, FORAGING_2X
 from swarmbo.world.scenario import Scenario
 
@@ -56,8 +57,9 @@ class Session:
         self.run: runner.Run | None = None  # the learner, at work or done
         self.learning = False
         self._keeps_found = False  # the robots run what the learner found
-        self.before = self._reference()
-        self.at_fault: float | None = None
+        self._before = self._reference()
+        self._at_fault: np.ndarray | None = None
+        self._now: Evidence | None = None  # of what the robots keep, since the learner ended
         self.rows = [self.case.prior_best] * robots
         self.swarm = PlayedSwarm(self.case.scenario, self._team())
         self.time = 0  # ticks since the restart; those of the swarm begin anew with each round
@@ -78,13 +80,32 @@ class Session:
         )
         return runner.Case(behaviour_map=self.behaviour_map, scenario=scenario, replicate=self.seed)
 
-    def _reference(self) -> float:
-        """What the map's best controller delivers in this world, in items per robot."""
+    def _reference(self) -> np.ndarray:
+        """What the map's best controller delivers in this world: items, trials x robots."""
         scenario = self.case.scenario
         best = self.controllers[self.case.prior_best]
         swarm = Swarm(scenario, [best] * scenario.robots)
         swarm.advance(scenario.ticks)
-        return runner.per_robot(swarm.items)
+        return swarm.items
+
+    @property
+    def before(self) -> float:
+        """What the map's best controller delivers in the healthy swarm, in items per robot."""
+        return runner.per_robot(self._before)
+
+    @property
+    def at_fault(self) -> float | None:
+        """The same with what is broken; None when nothing is."""
+        return None if self._at_fault is None else runner.per_robot(self._at_fault)
+
+    @property
+    def verdict(self) -> str | None:
+        """What the learner has brought, while the robots keep what it found."""
+        if self.run is None or not self._keeps_found:
+            return None
+        at_fault = None if self._at_fault is None else Evidence.of(self._at_fault)
+        done = len(self.run.done)
+        return verdict(self.run.name, Evidence.of(self._before), at_fault, self._now, done)
 
     @property
     def robots(self) -> int:
@@ -170,6 +191,9 @@ class Session:
             self._changed("model")
         if self._is_whole:
             self.ended.append((self.clock, runner.per_robot(items), best))
+            if self._keeps_found:
+                self._now = Evidence.of(items) if self._now is None else self._now.and_then(items)
+                self._changed()
         if self.learning and self.run is not None and self.run.finished:
             self._finish_learning()
         self._begin_round()
@@ -188,11 +212,13 @@ class Session:
         """Go on with the best controllers that are known."""
         assert self.run is not None
         self.learning = False
+        what = "is done" if self.run.finished else "is stopped"
         if self.run.done:
-            self._keeps_found = True
+            self._keeps_found, self._now = True, None
             self._set_rows(self.run.final_team())
-            what = "is done" if self.run.finished else "is stopped"
             self._mark("end", f"{self.run.name} {what}: each robot keeps its best controller")
+        else:
+            self._mark("end", f"{self.run.name} {what} before its first evaluation")
         self._is_whole = False
         self._changed("model")
 
@@ -300,7 +326,7 @@ class Session:
             raise
         self.swarm.disturbances = self.case.scenario.disturbances
         broken = bool(self.case.scenario.disturbances)
-        self.at_fault = self._reference() if broken else None
+        self._at_fault = self._reference() if broken else None
         self._keeps_found = False  # the learner's case is another one
         self._is_whole = False
         self._mark("fault" if broken else "repair", words)
@@ -310,6 +336,7 @@ class Session:
                 self._learn(self.run.name, self.run.evaluations, words)
             except InputError:  # nobody is left who could adapt
                 self.learning = False
+                self._mark("end", f"{self.run.name} ends: nobody is left who could adapt")
 
     def _change_faults(self, command: protocol.Command) -> str:
         """Enter a command into the list of what is broken; what happened, in words."""

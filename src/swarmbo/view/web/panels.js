@@ -6,6 +6,9 @@ export function say(element, text) {
 
 export const items = (value) => (Number.isFinite(value) ? value.toFixed(2) : "–");
 
+/** What a model expects: a Gaussian process knows no bounds, but nobody delivers less than nothing. */
+export const expectation = (value) => (Number.isFinite(value) ? items(Math.max(value, 0)) : "–");
+
 function make(name, parent, properties = {}) {
   const element = Object.assign(document.createElement(name), properties);
   parent.append(element);
@@ -28,9 +31,9 @@ export class TeamTable {
       row.line.classList.toggle("selected", number === selected);
       row.button.setAttribute("aria-pressed", String(number === selected));
       say(row.fault, robot.fault === "none" ? "" : robot.fault);
-      say(row.runs, robot.row === null ? "no controller" : words(robot.row));
+      say(row.runs, robot.row === null ? "no controller" : words(robot.row).replace(/(?<=\d) (?=\d)/g, "\u00a0"));
       const spread = Number.isFinite(robot.deviation) ? ` ± ${robot.deviation.toFixed(2)}` : "";
-      say(row.expects, Number.isFinite(robot.expects) ? items(robot.expects) + spread : "–");
+      say(row.expects, Number.isFinite(robot.expects) ? expectation(robot.expects) + spread : "–");
       say(row.last, items(robot.outcome));
       say(row.best, items(robot.best));
       say(row.shares, this.#shares(state, robot));
@@ -55,7 +58,8 @@ export class TeamTable {
       button.addEventListener("click", () => this.choose(number));
       const fault = make("span", head, {className: "fault-words"});
       const cell = () => make("td", line);
-      return {line, button, fault, runs: cell(), expects: cell(), last: cell(), best: cell(), shares: cell()};
+      const figure = () => make("td", line, {className: "number"});
+      return {line, button, fault, runs: cell(), expects: figure(), last: figure(), best: figure(), shares: cell()};
     });
   }
 }

@@ -5,7 +5,7 @@ import {Connection} from "./connection.js";
 import {MapView} from "./map.js";
 import {FaultMenu} from "./menu.js";
 import {Motion} from "./motion.js";
-import {FoodButtons, RobotButtons, TeamTable, items, say} from "./panels.js";
+import {FoodButtons, RobotButtons, TeamTable, expectation, items, say} from "./panels.js";
 import {listen} from "./shortcuts.js";
 import {TimelineView} from "./timeline.js";
 
@@ -137,7 +137,8 @@ function draw(now) {
   if (isStale) {
     isStale = false;
     drawWords();
-    timeline.draw(state.levels);
+    timeline.draw(state.levels, Boolean(state.learner?.at_work));
+    drawCurveButtons();
     drawMap();
   }
   if (motion.isMoving(now)) schedule();
@@ -214,6 +215,8 @@ function drawWords() {
   say($("learn"), learner?.at_work ? "Stop" : "Start");
   $("learner").disabled = $("evaluations").disabled = Boolean(learner?.at_work);
   say($("progress"), progressWords(learner));
+  say($("verdict"), state.verdict ? `${sentence(state.verdict)}.` : "");
+  $("verdict").hidden = !state.verdict;
   if (menu.isOpen) menu.update(team[menu.robot]?.faults);
 }
 
@@ -278,7 +281,7 @@ function tellCell(row) {
   if (row < 0 || !model) return;
   const before = `${items(hello.map.performance[row])} items per robot before the fault`;
   const now = model.prediction
-    ? `, now expected ${items(model.prediction[row])} ± ${items(model.uncertainty[row])}` : "";
+    ? `, now expected ${expectation(model.prediction[row])} ± ${items(model.uncertainty[row])}` : "";
   const tried = model.tried.filter((each) => each.row === row);
   const outcome = tried.length ? `, tried: ${items(tried.at(-1).outcome)}` : "";
   const words = map.words(row);
@@ -368,9 +371,14 @@ function about() {
 }
 
 function announce(words) {
+  say($("event"), `${sentence(words)}.`);
+}
+
+/** Words that may begin with a learner, as the beginning of a sentence. */
+function sentence(words) {
   const [first] = words.split(" ");
   const told = LABELS[first] ? words.replace(first, LABELS[first][0]) : words;
-  say($("event"), `${told[0].toUpperCase()}${told.slice(1)}.`);
+  return `${told[0].toUpperCase()}${told.slice(1)}`;
 }
 
 let toastTimer = 0;
@@ -435,6 +443,70 @@ for (const input of document.querySelectorAll("input[name=show]")) {
   input.addEventListener("change", () => {
     showIsChosen = true;
     setShow(input.value);
+  });
+}
+
+// The curve: what it shows, and its data.
+const ZOOM = 1.5; // of a button or a key
+
+function drawCurveButtons() {
+  pressed($("show-all"), timeline.isWhole);
+  $("show-learner").disabled = !timeline.learners().length;
+}
+
+/** Change what the curve shows. */
+function onCurve(change) {
+  change();
+  drawCurveButtons();
+}
+
+/** Save a text as a file. */
+function save(name, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+const curveKeys = {
+  "+": () => timeline.zoom(1 / ZOOM), "=": () => timeline.zoom(1 / ZOOM), "-": () => timeline.zoom(ZOOM),
+  ArrowLeft: () => timeline.pan(-0.2), ArrowRight: () => timeline.pan(0.2),
+  Home: () => timeline.showAll(), End: () => timeline.showLatest(),
+};
+$("zoom-in").addEventListener("click", () => onCurve(curveKeys["+"]));
+$("zoom-out").addEventListener("click", () => onCurve(curveKeys["-"]));
+$("show-all").addEventListener("click", () => onCurve(curveKeys.Home));
+$("show-learner").addEventListener("click", () => onCurve(() => timeline.showLearner()));
+$("save").addEventListener("click", () => save(`swarmbo-play-seed-${state.seed}-robots-${state.robots}.csv`, timeline.csv()));
+$("curve").addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || !curveKeys[event.key]) return;
+  onCurve(curveKeys[event.key]);
+  event.preventDefault();
+});
+$("curve").addEventListener("wheel", (event) => {
+  if (!event.deltaY || (event.deltaY > 0 && timeline.isWhole)) return; // the page may scroll
+  event.preventDefault();
+  onCurve(() => timeline.zoom(event.deltaY < 0 ? 1 / 1.2 : 1.2, timeline.shareAt(event.clientX)));
+}, {passive: false});
+let draggedFrom = null; // the share of the curve's width at which the pointer holds it
+$("curve").addEventListener("pointerdown", (event) => {
+  if (event.button) return;
+  draggedFrom = timeline.shareAt(event.clientX);
+  $("curve").setPointerCapture(event.pointerId);
+  $("curve").classList.add("dragged");
+});
+$("curve").addEventListener("pointermove", ({clientX}) => {
+  if (draggedFrom === null) return;
+  const share = timeline.shareAt(clientX);
+  if (Math.abs(share - draggedFrom) < 0.003) return; // a click, or a hand that trembles
+  onCurve(() => timeline.pan(draggedFrom - share));
+  draggedFrom = share;
+});
+for (const end of ["pointerup", "pointercancel"]) {
+  $("curve").addEventListener(end, () => {
+    draggedFrom = null;
+    $("curve").classList.remove("dragged");
   });
 }
 
