@@ -502,7 +502,7 @@ def test_recovery_is_found_long_after_it_whatever_the_speed(enter: Callable[...,
         page.click("#save")
     assert saving.value.suggested_filename.endswith(".csv")
     rows = list(csv.DictReader(saving.value.path().read_text().splitlines()))
-    assert [int(row["round"]) for row in rows] == list(range(1, len(rows) + 1))
+    assert [int(row["time_in_rounds"]) for row in rows] == list(range(1, len(rows) + 1))
     assert len(rows) in (int(now), int(now) + 1)
     bests = [float(row["best_so_far"]) for row in rows if row["best_so_far"]]
     assert len(bests) == 10
