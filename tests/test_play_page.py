@@ -480,7 +480,7 @@ def test_recovery_is_found_long_after_it_whatever_the_speed(enter: Callable[...,
     page.click("#learn")
     guest.until(lambda: "is done after 10" in guest.text("progress"))
     done = guest.heard["frame"]["round"]
-    guest.until(lambda: guest.heard["frame"]["round"] > done + 150)  # far more than 24 rounds
+    guest.until(lambda: guest.heard["frame"]["round"] > done + 60)  # far more than 24 rounds
     page.click("#pause")
     now = guest.at_rest() / guest.heard["world"]["round_ticks"]
     assert page.locator("#show-all").get_attribute("aria-pressed") == "true"
@@ -523,7 +523,7 @@ def test_curve_is_zoomed_with_wheel_buttons_and_keys(enter: Callable[..., Guest]
     guest = enter(viewport={"width": 1440, "height": 900})
     page, keys = guest.page, guest.page.keyboard
     page.click("#max")
-    guest.until(lambda: guest.heard["frame"]["round"] > 100)
+    guest.until(lambda: guest.heard["frame"]["round"] > 60)
     page.click("#pause")
     guest.at_rest()
 
