@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 import weakref
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from typing import Any
@@ -756,13 +756,16 @@ def is_closed(line: socket.socket) -> bool:
 def test_connections_that_never_finish_a_request_are_closed_and_open_pages_are_not(
     server: tuple[Any, str], monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
-    with Visitor(server[1]) as visitor, lines(server[1], 200) as slow:
+    words = text.format(urlsplit(server[1]).netloc).encode()
+    with Visitor(server[1]) as visitor:
         visitor.say("pause", paused=True)
         visitor.hear("state", paused=True)
-        for line in slow:
-            line.sendall(text.format(urlsplit(server[1]).netloc).encode())
-        assert all(map(is_closed, slow))
+        monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
+        with lines(server[1], 200) as slow:
+            for line in slow:
+                with suppress(ConnectionError):  # on a busy machine it is closed already
+                    line.sendall(words)
+            assert all(map(is_closed, slow))
         visitor.say("speed", factor=9)  # which has been silent for as long
         assert visitor.hear("state", speed=9)
 
@@ -772,7 +775,8 @@ def test_connection_that_sends_a_byte_now_and_then_is_closed(
 ) -> None:
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
     with lines(server[1], 1) as (line,):
-        line.sendall(b"GET / HTTP/1.1\r\nX: ")
+        with suppress(ConnectionError):
+            line.sendall(b"GET / HTTP/1.1\r\nX: ")
         end, is_open = monotonic() + PATIENCE, True
         while is_open and monotonic() < end:
             sleep(0.05)
@@ -783,7 +787,10 @@ def test_connection_that_sends_a_byte_now_and_then_is_closed(
         assert not is_open
 
 
-def test_request_that_arrives_in_pieces_is_answered(server: tuple[Any, str]) -> None:
+def test_request_that_arrives_in_pieces_is_answered(
+    server: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", PATIENCE)
     with lines(server[1], 1) as (line,):
         for piece in (b"GET / HT", b"TP/1.1\r\nHost: localhost\r\n", b"\r\n"):
             line.sendall(piece)
@@ -995,6 +1002,7 @@ def test_address_with_a_zone_is_no_name_of_ours() -> None:
         ("0:0:0:0:0:0:0:1", "::1", "::1", True),
         ("fe80::1", "::", "fe80::1%eth0", True),
         ("", "0.0.0.0", "192.168.1.2", False),
+        ("", "", "192.168.1.2", False),
     ],
 )
 def test_server_answers_to_the_addresses_at_which_it_listens(

@@ -32,7 +32,7 @@ def is_served(name: str, host: str, here: str) -> bool:
     is the server's, except that one which listens at all addresses is on loopback too.
     """
     if name in ("localhost", host.lower()):
-        return True
+        return name != ""
     everywhere = _is_everywhere(host)
     if not is_address(name):
         return everywhere and name == socket.gethostname().lower()

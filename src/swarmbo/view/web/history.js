@@ -1,10 +1,10 @@
 /**
  * What a swarm has delivered, round by round, for as long as it runs.
  *
- * One row per round, so that memory grows by 24 bytes a round and not by time. Beyond `MOST` rows
- * every two of them become one of twice as many rounds: 6 MB are never exceeded.
+ * One row per length of a round, so that memory grows by 28 bytes a round. Beyond `MOST` rows every two
+ * of them become one of twice as many rounds: the rows never take more than 8 MB.
  */
-const COLUMNS = ["live", "low", "high", "whole", "wholes", "best"];
+const COLUMNS = ["live", "low", "high", "whole", "wholes", "best", "late"];
 export const MOST = 2 ** 18;
 
 export class History {
@@ -34,7 +34,8 @@ export class History {
     }
     for (const [time, value, best] of ended) {
       const row = this.#row(time);
-      const {whole, wholes, best: bests} = this.#columns;
+      const {whole, wholes, best: bests, late} = this.#columns;
+      late[row] = time - row * this.stride; // it need not end when the row does
       wholes[row] += 1;
       whole[row] = wholes[row] === 1 ? value : whole[row] + (value - whole[row]) / wholes[row];
       if (best !== null) bests[row] = best;
@@ -43,7 +44,7 @@ export class History {
 
   /** The row of a time; those before it are there then. */
   #row(time) {
-    const round = Math.max(Math.ceil(time - 1e-6), 1); // round 1 ends at time 1
+    const round = Math.max(Math.ceil(time - 1e-6), 1); // row 0 ends at time 1
     while (Math.ceil(round / this.stride) > MOST) this.#halve();
     const row = Math.ceil(round / this.stride) - 1;
     if (row >= this.#size) this.#grow(row + 1);
@@ -68,16 +69,16 @@ export class History {
     for (const name of COLUMNS) {
       const column = this.#columns[name];
       column.fill(name === "wholes" ? 0 : NaN);
-      old.forEach((row, k) => (column[k] = row[name]));
+      old.forEach((row, k) => (column[k] = name === "late" ? row.ended - k * this.stride : row[name]));
     }
   }
 
-  /** The rows from `first` until before `last` as one: {time, rounds, live, low, high, whole, wholes, best}. */
+  /** The rows from `first` until before `last` as one; `time` is its end, `ended` that of its last round. */
   merged(first, last) {
     const end = Math.min(last, this.length);
-    const {live, low, high, whole, wholes, best} = this.#columns;
+    const {live, low, high, whole, wholes, best, late} = this.#columns;
     const found = {time: end * this.stride, rounds: (end - first) * this.stride,
-      live: NaN, low: NaN, high: NaN, whole: NaN, wholes: 0, best: NaN};
+      live: NaN, low: NaN, high: NaN, whole: NaN, wholes: 0, best: NaN, ended: NaN};
     for (let k = first; k < end; k += 1) {
       if (!Number.isNaN(live[k])) {
         found.live = live[k];
@@ -88,6 +89,7 @@ export class History {
         const all = found.wholes + wholes[k];
         found.whole = found.wholes ? found.whole + (whole[k] - found.whole) * (wholes[k] / all) : whole[k];
         found.wholes = all;
+        found.ended = k * this.stride + late[k];
       }
       if (!Number.isNaN(best[k])) found.best = best[k];
     }
@@ -113,7 +115,7 @@ export class History {
       events.set(row, [...(events.get(row) ?? []), `${kind}: ${words}`]);
     }
     const number = (value) => (Number.isNaN(value) ? "" : String(+value.toFixed(3)));
-    const lines = ["round,rounds,items_per_robot,best_so_far,running,running_lowest,running_highest,events"];
+    const lines = ["time_in_rounds,rounds,items_per_robot,best_so_far,running,running_lowest,running_highest,events"];
     for (let k = 0; k < this.length; k += 1) {
       const row = this.merged(k, k + 1);
       const words = (events.get(k + 1) ?? []).join("; ").replaceAll('"', '""');

@@ -138,7 +138,7 @@ function draw(now) {
     isStale = false;
     drawWords();
     timeline.draw(state.levels, Boolean(state.learner?.at_work));
-    drawCurveButtons();
+    drawCurveWords();
     drawMap();
   }
   if (motion.isMoving(now)) schedule();
@@ -200,8 +200,6 @@ function drawWords() {
   say($("level-fault"), items(levels.fault));
   say($("level-now"), items(timeline.latest));
   say($("level-best"), items(levels.best));
-  $("curve").setAttribute("aria-label", `Items per robot: before ${items(levels.before)}, at the fault `
-    + `${items(levels.fault)}, now ${items(timeline.latest)}, best so far ${items(levels.best)}`);
   const broken = team.map(({fault}, k) => [k, fault]).filter(([, fault]) => fault !== "none");
   $("arena").setAttribute("aria-label", `The arena from above with ${team.length} robots; `
     + (broken.length ? broken.map(([k, fault]) => `robot ${k}: ${fault}`).join(", ") : "all work")
@@ -449,15 +447,21 @@ for (const input of document.querySelectorAll("input[name=show]")) {
 // The curve: what it shows, and its data.
 const ZOOM = 1.5; // of a button or a key
 
-function drawCurveButtons() {
+function drawCurveWords() {
+  const {levels} = state;
+  const [from, to] = timeline.window.map((time) => Math.max(Math.round(time), 0));
+  $("curve").setAttribute("aria-label", `Items per robot: before ${items(levels.before)}, at the fault `
+    + `${items(levels.fault)}, now ${items(timeline.latest)}, best so far ${items(levels.best)}; `
+    + `shown are rounds ${from} to ${to}`);
   pressed($("show-all"), timeline.isWhole);
   $("show-learner").disabled = !timeline.learners().length;
 }
 
 /** Change what the curve shows. */
 function onCurve(change) {
+  if (!state) return;
   change();
-  drawCurveButtons();
+  drawCurveWords();
 }
 
 /** Save a text as a file. */

@@ -269,7 +269,8 @@ export class TimelineView {
   #marksOf(c, colours, {across, left, right, top, bottom, from, to}) {
     const signs = {fault: ["✕", colours.fault], repair: ["✓", colours.before],
       learner: ["▶", colours.best], end: ["■", colours.best], cell: ["◆", colours.other]};
-    const seen = this.#marks.filter(([time]) => time >= from && time <= to);
+    const isSeen = (time) => time >= from && time <= to;
+    const seen = this.#marks.filter(([time]) => isSeen(time));
     c.lineWidth = 1;
     c.globalAlpha = 0.5;
     for (const [time, kind] of seen) {
@@ -282,18 +283,22 @@ export class TimelineView {
     c.globalAlpha = 1;
     c.textAlign = "center";
     c.textBaseline = "middle";
-    // Signs stay apart and in order, as far as there is room; those of learners, and the latest, come first.
-    const isLearner = ([, kind]) => Number(kind === "learner" || kind === "end");
-    const taken = [];
-    for (const [time, kind] of seen.reverse().sort((one, other) => isLearner(other) - isLearner(one))) {
-      const [sign, colour] = signs[kind] ?? ["•", colours.quiet];
-      const x = Math.min(Math.max(across(time), left + (kind === "end" ? 18 : 6)), right - 6);
-      const place = [0, -12, -24].map((aside) => x + aside).find((free) => free > left + 5
-        && taken.every((other) => Math.abs(other - free) >= 12));
-      if (place === undefined) continue;
-      taken.push(place);
-      c.fillStyle = colour;
-      c.fillText(sign, place, top - 12);
+    const taken = []; // signs stay apart; those of learners, and the latest, come first
+    const sign = (kind, places) => {
+      const x = places.find((place) => place > left + 5 && place < right - 5
+        && taken.every((other) => Math.abs(other - place) >= 12));
+      if (x === undefined) return;
+      taken.push(x);
+      [, c.fillStyle] = signs[kind] ?? ["", colours.quiet];
+      c.fillText(signs[kind]?.[0] ?? "•", x, top - 12);
+    };
+    for (const {start, end} of this.learners().reverse()) {
+      const x = Math.min(Math.max(across(start), left + 6), right - 18);
+      if (isSeen(start)) sign("learner", [x]);
+      if (end !== undefined && isSeen(end)) sign("end", [Math.max(across(end), isSeen(start) ? x + 12 : left + 6)]);
+    }
+    for (const [time, kind] of seen.reverse()) {
+      if (kind !== "learner" && kind !== "end") sign(kind, [0, -12, -24].map((aside) => across(time) + aside));
     }
   }
 
@@ -327,10 +332,10 @@ export class TimelineView {
   #rounds(c, colours, rows, {across, up}) {
     const whole = rows.filter(({wholes}) => wholes);
     if (whole.length > MOST_DOTS || whole.some(({rounds}) => rounds > this.#history.stride)) return;
-    for (const {time, whole: value, best} of whole) {
+    for (const {ended, whole: value, best} of whole) {
       const isTried = !Number.isNaN(best);
       c.beginPath();
-      c.arc(across(time), up(value), 2.6, 0, 2 * Math.PI);
+      c.arc(across(ended), up(value), 2.6, 0, 2 * Math.PI);
       c.fillStyle = isTried ? colours.best : colours.page;
       c.fill();
       c.strokeStyle = isTried ? colours.best : colours.quiet;
@@ -344,15 +349,15 @@ export class TimelineView {
     c.lineWidth = 2.4;
     c.beginPath();
     let before = null;
-    for (const {time, best} of rows) {
+    for (const {ended, best} of rows) {
       if (Number.isNaN(best)) {
         before = null;
         continue;
       }
-      if (before === null) c.moveTo(across(time), up(best));
+      if (before === null) c.moveTo(across(ended), up(best));
       else {
-        c.lineTo(across(time), up(before));
-        c.lineTo(across(time), up(best));
+        c.lineTo(across(ended), up(before));
+        c.lineTo(across(ended), up(best));
       }
       before = best;
     }
