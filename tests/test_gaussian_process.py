@@ -168,7 +168,7 @@ def test_what_is_not_kept_is_computed_again_to_the_same_bits(
         found = forgetful.posterior(*observations, data.draw(st.integers(0, count)))
         assert bits(found) == bits(process_of(behaviour_map).posterior(*observations))
         assert len(forgetful._projections) <= prepared
-    assert len(cells._distances._rows) <= most
+    assert len(cells._distances) <= most
 
 
 def test_very_many_prepared_cells_of_a_large_map_are_a_bounded_memory() -> None:

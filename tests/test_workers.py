@@ -148,9 +148,7 @@ def test_any_order_of_any_messages_leaves_the_same_worker(
     shuffled = data.draw(st.permutations([*said, *said[: len(said) // 2]]))
     tried = data.draw(st.sampled_from(["model", "swarm"]))
     one, two, three = (
-        Worker(
-            0, behaviour_map, learner=name, trials=3, robots=6, memory=memory, tried_cells=tried
-        )
+        Worker(0, behaviour_map, learner=name, trials=3, robots=6, memory=memory, tried_cells=tried)
         for _ in range(3)
     )
     take_one_by_one(one, said)
@@ -331,7 +329,13 @@ def test_workers_of_a_learner_believe_each_other() -> None:
         made.worker(0).receive(Message(3, 0, 0, 7, 0))
 
 
-NO_COUNT = [True, -1, 1.5, math.nan, "3", [], {}, np.array(3), np.int64(3), 10**30]
+def wrong_worker(**arguments: Any) -> Worker:
+    """A worker with wrong arguments."""
+    right: dict[str, Any] = {"robot": 0, "behaviour_map": random_map(11)}
+    return Worker(**(right | arguments))
+
+
+NO_COUNT: list[Any] = [True, -1, 1.5, math.nan, "3", [], {}, np.array(3), np.int64(3), 10**30]
 
 
 @pytest.mark.parametrize(
@@ -347,7 +351,7 @@ NO_COUNT = [True, -1, 1.5, math.nan, "3", [], {}, np.array(3), np.int64(3), 10**
 )
 def test_worker_with_a_wrong_number_is_refused(name: str, wrong: Any) -> None:
     with pytest.raises(InputError, match=f"{name} is .*; give an integer, "):
-        Worker(**({"robot": 0, "behaviour_map": random_map(11)} | {name: wrong}))
+        wrong_worker(**{name: wrong})
 
 
 @pytest.mark.parametrize(
@@ -369,7 +373,7 @@ def test_worker_with_a_wrong_number_is_refused(name: str, wrong: Any) -> None:
 )
 def test_impossible_worker_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Worker(**({"robot": 0, "behaviour_map": random_map(12)} | arguments))
+        wrong_worker(**arguments)
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "state", [], {"known": []}])
@@ -697,7 +701,8 @@ def test_channel_refuses_what_it_cannot_send(message: Any, to: Any, words: str) 
             channel.receive(robot)  # type: ignore[arg-type]
         with pytest.raises(InputError, match=r"the robot is .*; give an integer, 0 to 2"):
             channel.step(robot)  # type: ignore[arg-type]
-    channel.send(Message(1, 0, 0, 7, 0), (np.int64(robot) for robot in range(3)))
+    channel.send(Message(1, 0, 0, 7, 0), iter([0, 1, 2]))
+    channel.send(Message(1, 0, 0, 7, 0), np.arange(0))
     assert [len(channel.receive(robot)) for robot in range(3)] == [1, 0, 1]
 
 

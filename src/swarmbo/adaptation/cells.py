@@ -1,7 +1,7 @@
 """What all models over one map share: where its cells lie, and how they are related."""
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -24,22 +24,20 @@ def rows_in(size: int, cells: int) -> int:
     return max(1, size // (8 * cells))
 
 
-class Rows:
-    """Rows of numbers that are made once and kept, of too many the latest; for many threads."""
+class Rows(dict[Hashable, np.ndarray]):
+    """Rows of numbers by a key, of too many the latest; for many threads."""
 
     def __init__(self, most: int) -> None:
+        super().__init__()
         self._most = most
-        self._rows: dict[Hashable, np.ndarray] = {}
         self._order: deque[Hashable] = deque()
 
-    def get(self, key: Hashable, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """The row of a key."""
-        row = self._rows.get(key)
-        if row is None:
-            row = self._rows[key] = make()
-            self._order.append(key)
-            if len(self._order) > self._most:
-                self._rows.pop(self._order.popleft(), None)
+    def keep(self, key: Hashable, row: np.ndarray) -> np.ndarray:
+        """Take a row, in place of the first if there are too many; the row."""
+        self[key] = row
+        self._order.append(key)
+        if len(self._order) > self._most:
+            self.pop(self._order.popleft(), None)
         return row
 
 
@@ -63,7 +61,10 @@ class Cells:
 
     def distance(self, cell: int) -> np.ndarray:
         """Distances from a cell to all cells."""
-        return self._distances.get(cell, lambda: self.distance_from(self.coordinates[cell]))
+        row = self._distances.get(cell)
+        if row is None:
+            row = self._distances.keep(cell, self.distance_from(self.coordinates[cell]))
+        return row
 
     def distance_from(self, point: np.ndarray) -> np.ndarray:
         """Distances from any point to all cells."""
@@ -71,9 +72,11 @@ class Cells:
 
     def kernel(self, cell: int, length_scale: float) -> np.ndarray:
         """Kernel between a cell and all cells."""
-        return self._kernels.get(
-            (length_scale, cell), lambda: matern(self.distance(cell), length_scale)
-        )
+        key = length_scale, cell
+        row = self._kernels.get(key)
+        if row is None:
+            row = self._kernels.keep(key, matern(self.distance(cell), length_scale))
+        return row
 
     @cached_property
     def neighbours(self) -> tuple[np.ndarray, np.ndarray]:

@@ -90,7 +90,9 @@ class Worker:
                 f"there is no worker of {short(learner)}; name one of {', '.join(DECENTRALISED)}"
             )
         if process is not None and not isinstance(process, GaussianProcess):
-            raise InputError(f"process is {short(process)}; give a GaussianProcess, or leave it out")
+            raise InputError(
+                f"process is {short(process)}; give a GaussianProcess, or leave it out"
+            )
         self.limits = Limits.of(
             behaviour_map,
             trials=trials,
@@ -116,6 +118,12 @@ class Worker:
         self._cell: int | None = None  # that the robot is busy with
         self._done = 0  # trials of the present evaluation
         self._performances: list[float] = []  # of the trials that an estimate is made of
+
+    def _forget_all(self) -> None:
+        self._known: dict[tuple[int, int], Message] = {}  # by robot and evaluation: the latest
+        self._evaluations: dict[int, list[int]] = {}  # numbers of those known, per robot in order
+        self._heard: list[tuple[int, int]] = []  # those of others, as a heap with the latest first
+        self._observed: Observations | None = None  # made when needed
 
     # --- asking and telling
 
@@ -225,12 +233,6 @@ class Worker:
         self._observed = None
         return True
 
-    def _forget_all(self) -> None:
-        self._known: dict[tuple[int, int], Message] = {}  # by robot and evaluation: the latest
-        self._evaluations: dict[int, list[int]] = {}  # numbers of those known, per robot in order
-        self._heard: list[tuple[int, int]] = []  # those of others, as a heap with the latest first
-        self._observed: Observations | None = None  # made when needed
-
     def _latest_of(self, robot: int) -> Message | None:
         """The latest message about the latest evaluation of a robot."""
         evaluations = self._evaluations.get(robot)
@@ -284,8 +286,9 @@ class Worker:
 
     def _is_over(self, message: Message) -> bool:
         """Whether the evaluation has all its trials, or its robot is known to have gone on."""
-        latest = self._evaluations[message.robot][-1]
-        return message.trials == self.trials or message.evaluation < latest
+        if message.trials == self.trials:
+            return True
+        return message.evaluation < self._evaluations[message.robot][-1]
 
     def _best_message(self, *, partial: bool = False) -> Message | None:
         """The best evaluation of the group that has all its trials, or one at least."""
