@@ -173,6 +173,7 @@ def test_disturbance_that_does_not_fit_the_swarm_is_refused(
 class Spoiler(Disturbance):
     """Sets one of the effects to something."""
 
+    kind = "spoiler"
     name: str
     value: Any
 
