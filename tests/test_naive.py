@@ -163,9 +163,7 @@ def test_engine_collides_like_the_oracle(engine: MakeSwarm) -> None:
 
 def test_crowd_with_far_sensors_acts_like_the_oracle(engine: MakeSwarm) -> None:
     """A hundred robots that all sense each other: none of their pairs is left out."""
-    hall = replace(
-        FORAGING, name="hall", width=6, height=6, start_x=(0.2, 5.8), start_y=(0.2, 5.8)
-    )
+    hall = replace(FORAGING, name="hall", width=6, height=6, start_x=(0.2, 5.8), start_y=(0.2, 5.8))
     far = replace(THYMIO, proximity_range=5.0)
     drawn = Scenario.draw(seed=1, arena=hall, robot=far, robots=100, trials=1)
     scenario = drawn.without_noise()

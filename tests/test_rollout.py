@@ -238,7 +238,7 @@ def test_robots_too_fast_for_the_gpu_run_on_the_cpu() -> None:
     scenario = replace(SCENARIO, robot=replace(SCENARIO.robot, max_speed=0.3))
     teams = [RECORDED[:6]]
     assert_equal(rollout(teams, scenario, device="auto"), rollout(teams, scenario))
-    with pytest.raises(InputError, match="the GPU runs robots that .* use the CPU"):
+    with pytest.raises(InputError, match=r"the GPU runs robots that .* use the CPU"):
         rollout(teams, scenario, device="gpu")
 
 

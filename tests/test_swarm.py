@@ -173,7 +173,7 @@ def test_wrong_calls_are_refused() -> None:
 def test_many_robots_sense_each_other_in_a_corridor() -> None:
     """The neighbour grid of a long and narrow arena has more cells than that of a square one."""
     still = Controller(0, (0.0, 0.0), ())
-    spans = {"start_x": (1, 399), "start_y": (0.1, 0.2)}
+    spans: dict[str, Any] = {"start_x": (1, 399), "start_y": (0.1, 0.2)}
     corridor = replace(FORAGING, width=400.0, height=0.3, food=(), **spans)
     poses = np.zeros((1, 26, 3))
     poses[0, :, 0] = np.repeat(np.linspace(1, 399, 13), 2) + np.tile([0, 0.2], 13)
@@ -201,9 +201,7 @@ def test_wheels_are_read_only_and_say_so() -> None:
 
 def crowd(robots: int) -> Scenario:
     """Robots that all sense each other, in two trials."""
-    hall = replace(
-        FORAGING, name="hall", width=6, height=6, start_x=(0.2, 5.8), start_y=(0.2, 5.8)
-    )
+    hall = replace(FORAGING, name="hall", width=6, height=6, start_x=(0.2, 5.8), start_y=(0.2, 5.8))
     far = replace(THYMIO, proximity_range=5.0)
     return Scenario.draw(seed=1, arena=hall, robot=far, robots=robots, trials=2, ticks=60)
 
@@ -266,7 +264,7 @@ def test_run_that_is_no_longer_in_the_arena_ends_with_an_error(row: str, value: 
     swarm = Swarm(Scenario.draw(seed=1, trials=2), MIXED)
     swarm.advance(3)
     getattr(swarm._lanes, row)[5] = value
-    with pytest.raises(InputError, match="robots left the arena foraging by tick .* no scores"):
+    with pytest.raises(InputError, match=r"robots left the arena foraging by tick .* no scores"):
         swarm.advance(3)
 
 
@@ -274,9 +272,7 @@ def test_rollout_whose_robots_leave_the_arena_gives_no_scores(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With a friction far beyond what is accepted, of which the contact solver makes infinities."""
-    packed = replace(
-        FORAGING, width=1, height=1, start_x=(0.1, 0.9), start_y=(0.1, 0.9), food=()
-    )
+    packed = replace(FORAGING, width=1, height=1, start_x=(0.1, 0.9), start_y=(0.1, 0.9), food=())
     scenario = Scenario.draw(seed=1, arena=packed, robots=20, trials=4, ticks=300)
     rough = replace(THYMIO)
     object.__setattr__(rough, "friction", 1e6)
@@ -288,10 +284,10 @@ def test_rollout_whose_robots_leave_the_arena_gives_no_scores(
 def test_scenario_that_does_not_fit_into_memory_is_refused() -> None:
     huge = replace(FORAGING, name="huge", width=1000, height=1000)
     scenario = Scenario(poses=np.ones((10_000, 1, 3)), arena=huge)
-    with pytest.raises(InputError, match="1 robots in 10,000 trials need .* GiB of memory"):
+    with pytest.raises(InputError, match=r"1 robots in 10,000 trials need .* GiB of memory"):
         Swarm(scenario, MIXED[:1])
     few = Scenario(poses=scenario.poses[:8], arena=huge)
-    with pytest.raises(InputError, match="teams.* need .* GiB of memory"):
+    with pytest.raises(InputError, match=r"teams.* need .* GiB of memory"):
         rollout([MIXED[:1]] * 1000, few, threads=1000)
 
 
@@ -309,9 +305,11 @@ ANYTHING = (
     st.none()
     | st.booleans()
     | st.text(max_size=3)
-    | st.sampled_from([10**400, -(10**30), 1j, np.float32(0.1), np.nan, np.int64(3), np.bool_(True)])
+    | st.sampled_from(
+        [10**400, -(10**30), 1j, np.float32(0.1), np.nan, np.int64(3), np.bool_(True)]
+    )
     | st.floats()
-    | st.integers(-5, 50)
+    | st.integers(-5, 5)
     | st.lists(st.floats(-1, 1), max_size=4)
 )
 
@@ -335,14 +333,17 @@ def test_anything_in_a_field_is_used_or_refused_in_a_sentence(
     robot: dict[str, Any], arena: dict[str, Any], scenario: dict[str, Any]
 ) -> None:
     given_values: dict[str, Any] = {"seed": 1, "trials": 2, "ticks": 20}
+    complaint = ""
+    drawn = None
     try:
         world, thymio = replace(SMALL, **arena), replace(THYMIO, **robot)
         drawn = Scenario.draw(**(given_values | {"arena": world, "robot": thymio} | scenario))
     except InputError as error:
-        assert "\n" not in str(error)
-        assert len(str(error)) < 400
-        return
-    check_course(drawn, 3)
+        complaint = str(error)
+    assert "\n" not in complaint
+    assert len(complaint) < 400
+    if drawn is not None:
+        check_course(drawn, 3)
 
 
 def around(value: float, most: float = 10) -> st.SearchStrategy[float]:
@@ -358,7 +359,7 @@ def robots(draw: st.DrawFn) -> Robot:
     lean = draw(st.lists(st.floats(-0.2, 0.2), min_size=count, max_size=count))
     angles = -2 * np.pi * (np.arange(count) + np.array(lean)) / count
     wide = draw(st.floats(0.5, 1))
-    body = size * np.stack([np.cos(angles), wide * np.sin(angles)], axis=1)
+    body: Any = size * np.stack([np.cos(angles), wide * np.sin(angles)], axis=1)
     place = st.floats(-size, size)
     sensor = st.tuples(place, place, st.floats(-4, 4))
     return Robot(
@@ -388,7 +389,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         name="drawn",
         width=width * diameter,
         height=height * diameter,
-        food=np.array(draw(st.lists(disc, max_size=3))) * diameter,
+        food=tuple(Food(*np.multiply(food, diameter)) for food in draw(st.lists(disc, max_size=3))),
         start_x=(diameter, (width - 1) * diameter),
         start_y=(diameter, (height - 1) * diameter),
         robots=draw(st.integers(1, 4)),
