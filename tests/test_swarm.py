@@ -160,7 +160,7 @@ def test_wrong_calls_are_refused() -> None:
         Swarm("foraging", MIXED)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="food 0 is"):
         Swarm(scenario, MIXED).food = [Food(0, 0, float("nan"))]
-    with pytest.raises(InputError, match="threads is 1.5"):
+    with pytest.raises(InputError, match=r"threads is 1\.5"):
         rollout([MIXED], scenario, threads=1.5)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="threads is 0"):
         rollout([MIXED], scenario, threads=0)
@@ -188,7 +188,7 @@ def test_many_robots_sense_each_other_in_a_corridor() -> None:
 def test_wheels_are_read_only_and_say_so() -> None:
     swarm = Swarm(Scenario.draw(seed=1), MIXED)
     swarm.advance(20)
-    with pytest.raises(InputError, match="wheels is read-only: the controllers of Swarm.team"):
+    with pytest.raises(InputError, match="wheels is read-only"):
         swarm.wheels = np.zeros((8, 6, 2))
     before = swarm.wheels
     with pytest.raises(ValueError, match="read-only"):
