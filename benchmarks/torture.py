@@ -597,7 +597,7 @@ def extreme(chance: random.Random) -> dict[str, Any]:
         factor["speed"] = factor["size"] * 10 ** chance.uniform(-1, 0.4)
     return {
         **factor,
-        "friction": 10 ** chance.uniform(-3, 6),
+        "friction": 10 ** chance.uniform(-3, chance.choice([0.3, 6])),
         "range": 10 ** chance.uniform(-3, 2),
         "robots": chance.choice([1, 2, 6, 12, 40, 100]),
         "tick": chance.choice([0.2, 0.2, 0.02, 1.0]),

@@ -173,6 +173,7 @@ def test_disturbance_that_does_not_fit_the_swarm_is_refused(
 class Spoiler(Disturbance):
     """Sets one of the effects to something."""
 
+    kind = "spoiler"
     name: str
     value: Any
 
@@ -199,8 +200,9 @@ def test_what_no_robot_can_have_is_refused_from_a_disturbance_too(name: str, val
 
 
 def test_robots_that_numpy_counts_are_robots() -> None:
-    assert SoftwareNest(np.int64(2)) == SoftwareNest(2)
-    assert type(SoftwareFood(np.int8(1), np.int16(2)).to_json()["source"]) is int
+    one, two = np.array([1, 2], np.int16)
+    assert SoftwareNest(two) == SoftwareNest(2)
+    assert type(SoftwareFood(one, two).to_json()["source"]) is int
 
 
 @given(seed=st.integers(0, 10_000), robot=st.integers(0, 5))

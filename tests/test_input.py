@@ -8,6 +8,8 @@ import shlex
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -227,6 +229,33 @@ def test_bad_input_of_bench(options: str, word: str, capsys: pytest.CaptureFixtu
     assert (outcome.code, outcome.stdout) == (2, "")
     assert word in outcome.stderr
     assert outcome.stderr.count("\n") == 1
+
+
+def test_lack_of_memory_is_said_in_a_sentence(tmp_path: Path) -> None:
+    """Where 256 MiB more than the program itself are too much, whatever asks for them."""
+    code = (
+        "import sys, resource, swarmbo.engine.cpu, swarmbo.engine.gpu, swarmbo.cli.app;"
+        "from swarmbo.cli import main;"
+        "import swarmbo.world.memory as memory;"
+        "pages = int(open('/proc/self/statm').read().split()[0]);"
+        "limit = pages * resource.getpagesize() + 2**28;"
+        "resource.setrlimit(resource.RLIMIT_AS, (limit, limit));"
+        "memory.free_memory = lambda: None;"  # as on a system that does not tell
+        "sys.exit(main(['simulate', 'example', '--robots', '100', '--trials', '1000']))"
+    )
+    options: dict[str, Any] = {"capture_output": True, "text": True, "cwd": tmp_path}
+    ended = subprocess.run([sys.executable, "-c", code], timeout=300, **options)
+    assert ended.returncode == 1
+    assert "not enough memory" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    told = subprocess.run(
+        [sys.executable, "-c", code.replace("memory.free_memory = lambda: None;", "")],
+        timeout=300,
+        **options,
+    )
+    assert told.returncode == 2
+    assert "100 robots in 1,000 trials need 1." in told.stderr
+    assert told.stderr.count("\n") == 1
 
 
 def test_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from swarmbo.world.disturbance import (
     SoftwareFood,
     SoftwareNest,
 )
+from swarmbo.world.robot import THYMIO
 from swarmbo.world.scenario import Scenario
 from tests import fidelity
 from tests.fidelity import MakeSwarm, Row
@@ -158,6 +159,23 @@ def test_engine_collides_like_the_oracle(engine: MakeSwarm) -> None:
         errors.append(error.position)
     assert np.median(errors) < 1e-3
     assert np.percentile(errors, 95) < 15e-3
+
+
+def test_crowd_with_far_sensors_acts_like_the_oracle(engine: MakeSwarm) -> None:
+    """A hundred robots that all sense each other: none of their pairs is left out."""
+    hall = replace(FORAGING, name="hall", width=6, height=6, start_x=(0.2, 5.8), start_y=(0.2, 5.8))
+    far = replace(THYMIO, proximity_range=5.0)
+    drawn = Scenario.draw(seed=1, arena=hall, robot=far, robots=100, trials=1)
+    scenario = drawn.without_noise()
+    team = team_of(scenario, 0)
+    oracle, swarm = NaiveSwarm(scenario, team), engine(scenario, team)
+    for _ in range(6):
+        oracle.advance(1)
+        swarm.advance(1)
+        np.testing.assert_allclose(swarm.inputs, oracle.inputs, atol=1e-3)
+        error = fidelity.MotionError.between(swarm.poses, oracle.poses)
+        assert error.position.max() < 5e-6
+    assert oracle.colliding.any()
 
 
 def test_engine_has_the_noise_of_its_random_numbers(engine: MakeSwarm) -> None:

@@ -233,6 +233,22 @@ def test_auto_is_the_gpu_where_it_can_do_the_work() -> None:
         choose_device("gpu", robots=1000)
 
 
+@pytest.mark.usefixtures("pretended_gpu")
+def test_robots_too_fast_for_the_gpu_run_on_the_cpu() -> None:
+    scenario = replace(SCENARIO, robot=replace(SCENARIO.robot, max_speed=0.3))
+    teams = [RECORDED[:6]]
+    assert_equal(rollout(teams, scenario, device="auto"), rollout(teams, scenario))
+    with pytest.raises(InputError, match=r"the GPU runs robots that .* use the CPU"):
+        rollout(teams, scenario, device="gpu")
+
+
+@pytest.mark.parametrize("distance", [np.nan, np.inf, 1.2])
+def test_what_left_the_arena_on_the_gpu_has_no_scores(distance: float) -> None:
+    gpu._check_distances(np.array([0.0, 1.0]), SCENARIO)
+    with pytest.raises(InputError, match="robots left the arena foraging by tick 40"):
+        gpu._check_distances(np.array([0.5, distance]), SCENARIO)
+
+
 def test_missing_gpu_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "why_not", lambda: "there is no GPU; buy one")
     assert choose_device("auto") == "cpu"

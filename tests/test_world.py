@@ -182,7 +182,10 @@ def test_impossible_scenario_is_refused(change: dict[str, object], complaint: st
         ({"robots": 2 * 10**8}, "robots must be an integer .* not 200000000"),
         ({"robots": 10**7}, "80,000,000 in all; give 16,777,216"),
         ({"robots": 10**6}, "no room for 1000000 robots in the arena foraging"),
-        ({"robots": 300, "trials": 10_000, "arena": HUGE}, "need .* GiB of memory, but .* are free"),
+        (
+            {"robots": 300, "trials": 10_000, "arena": HUGE},
+            "need .* GiB of memory, but .* are free",
+        ),
         ({"trials": 10**20}, "trials must be an integer from 1 to 10,000, not"),
         ({"trials": 1.5}, "trials must be an integer .* not 1.5"),
         ({"ticks": 1.5}, "ticks of a trial of 6 robots must be an integer .* not 1.5"),
@@ -197,7 +200,7 @@ def test_impossible_scenario_is_refused(change: dict[str, object], complaint: st
 def test_what_cannot_be_drawn_is_refused_at_once(change: dict[str, Any], complaint: str) -> None:
     start = perf_counter()
     with pytest.raises(InputError, match=complaint):
-        Scenario.draw(**({"seed": 1} | change))  # type: ignore[arg-type]
+        Scenario.draw(**({"seed": 1} | change))
     assert perf_counter() - start < 30, "nothing is drawn before it is refused"
 
 
@@ -299,7 +302,11 @@ SQUARE = ((-0.05, -0.05), (-0.05, 0.05), (0.05, 0.05), (0.05, -0.05))
             "vertex 3 is not on the right of the edge from vertex 1 to vertex 2",
         ),
         (
-            {"body": [(math.sin(4 * math.pi * k / 5), math.cos(4 * math.pi * k / 5)) for k in range(5)]},
+            {
+                "body": [
+                    (math.sin(4 * math.pi * k / 5), math.cos(4 * math.pi * k / 5)) for k in range(5)
+                ]
+            },
             "strictly convex",
         ),
         ({"body": [(x + 0.06, y) for x, y in SQUARE]}, "does not contain its origin"),
@@ -336,10 +343,12 @@ def test_impossible_robot_is_refused(change: dict[str, Any], complaint: str) -> 
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    assert Robot(mass=np.float64(0.27), front_sensors=np.int8(5), body=BODY) == THYMIO
+    numbers: dict[str, Any] = {"mass": np.float64(0.27), "front_sensors": np.int8(5), "body": BODY}
+    assert Robot(**numbers) == THYMIO
     arena = Arena(**(GOOD_ARENA | {"width": np.float32(1), "robots": np.int64(1)}))
     assert arena == Arena(**GOOD_ARENA)
-    one = Scenario.draw(seed=np.int64(3), robots=np.int32(6), trials=np.uint8(8), ticks=np.int16(9))
+    counts: dict[str, Any] = {"seed": np.int64(3), "trials": np.uint8(8), "ticks": np.int16(9)}
+    one = Scenario.draw(**counts)
     assert one.poses.tobytes() == Scenario.draw(seed=3).poses.tobytes()
     assert type(one.ticks) is int
 
@@ -359,7 +368,7 @@ def test_real_robots_and_arenas_are_accepted(
 ) -> None:
     """An arena of a few of their diameters, and one of a square kilometre."""
     angles = -2 * math.pi * np.arange(8) / 8
-    body = radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    body: Any = radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     robot = Robot(body=body, max_speed=speed, wheel_base=base)
     for size in (5 * radius + 0.2, 1000.0):
         span = (radius, size - radius)

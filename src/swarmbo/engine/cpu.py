@@ -159,7 +159,11 @@ def _forage(world, lanes, work):
 
 @formula
 def _count_visits(world, lanes, work):
-    """Where the robots are: squares visited, and distance to the arena's centre."""
+    """Where the robots are: squares visited, and distance to the arena's centre.
+
+    Returns how far the centre of a robot is beyond a wall, in m; negative when all are inside.
+    """
+    beyond = F(-_FAR)
     cx, cy = world.centre
     per_square = world.per_square
     last_column = np.int32(world.squares_x - 1)
@@ -169,6 +173,7 @@ def _count_visits(world, lanes, work):
         dx = work.x[i] - cx
         dy = work.y[i] - cy
         lanes.distance[i] += np.float64(np.sqrt(dx * dx + dy * dy))
+        beyond = greatest(beyond, greatest(abs(dx) - cx, abs(dy) - cy))
     for i in range(lanes.x.size):
         column = clamp(np.int32(lanes.x[i] * per_square), np.int32(0), last_column)
         row = clamp(np.int32(lanes.y[i] * per_square), np.int32(0), last_row)
@@ -179,17 +184,7 @@ def _count_visits(world, lanes, work):
         for trial in range(first, first + world.trials):
             lanes.visits[trial, np.uint32(work.square[lane])] += 1
             lane += 1
-
-
-@formula
-def _beyond_walls(world, lanes, work):
-    """How far the centre of a robot is beyond a wall, in m; negative when all are inside."""
-    cx, cy = world.centre
-    farthest = F(-_FAR)
-    for i in range(lanes.x.size):
-        farthest = greatest(farthest, abs(work.x[i] - cx) - cx)
-        farthest = greatest(farthest, abs(work.y[i] - cy) - cy)
-    return farthest
+    return beyond
 
 
 @formula
@@ -277,8 +272,7 @@ def advance(world, lanes, brains, work, tick, ticks, moved):
         if any_set(lanes.software):
             _override(world, lanes, work)
         _forage(world, lanes, work)
-        _count_visits(world, lanes, work)
-        beyond = greatest(beyond, _beyond_walls(world, lanes, work))
+        beyond = greatest(beyond, _count_visits(world, lanes, work))
         if lanes.features.shape[1] > 0:
             _measure(world, lanes, work)
     return ticks, False, near, beyond

@@ -11,8 +11,8 @@ from swarmbo.controller.network import INPUTS, OUTPUTS, Controller
 from swarmbo.engine import lanes as layout
 from swarmbo.errors import InputError, short
 from swarmbo.world.arena import Food, checked_food
-from swarmbo.world.disturbance import Disturbance, Effects
 from swarmbo.world.checks import checked_integer
+from swarmbo.world.disturbance import Disturbance, Effects
 from swarmbo.world.memory import PAIR, check_memory, memory_of
 from swarmbo.world.scenario import MAX_VISITS, Scenario, check_size
 

@@ -67,7 +67,9 @@ class Arena:
         if not isinstance(self.name, str):
             raise InputError(f"an arena's name must be a text, not {short(self.name)}")
         for name, (low, high, unit, reason) in RANGES.items():
-            value = checked_number(f"an arena's {name}", getattr(self, name), low, high, unit, reason)
+            value = checked_number(
+                f"an arena's {name}", getattr(self, name), low, high, unit, reason
+            )
             object.__setattr__(self, name, value)
         for name, most in (("robots", MAX_ROBOTS), ("ticks", MAX_TICKS)):
             count = checked_integer(f"an arena's {name}", getattr(self, name), 1, most)

@@ -1,4 +1,4 @@
-"""Checks of numbers that robots, arenas and scenarios are made of: a sentence says what is wrong."""
+"""Checks of the numbers that robots, arenas and scenarios are made of."""
 
 import math
 import operator

@@ -254,8 +254,7 @@ class FoodScarcity(Disturbance):
     food: Food
 
     def __post_init__(self) -> None:
-        numbers = self.food if isinstance(self.food, list | tuple) else ()
-        numbers = tuple(map(real, numbers))
+        numbers = tuple(map(real, self.food)) if isinstance(self.food, list | tuple) else ()
         if len(numbers) != 3 or not all(abs(x) <= MAX_SIZE for x in numbers) or numbers[2] <= 0:
             raise InputError(
                 f"{self.kind}: food is {short(self.food)}; "

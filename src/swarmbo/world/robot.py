@@ -91,7 +91,9 @@ class Robot:
         front = checked_integer("a robot's front_sensors", self.front_sensors, 0, 7)
         object.__setattr__(self, "front_sensors", front)
         for name, (low, high, unit, reason) in RANGES.items():
-            value = checked_number(f"a robot's {name}", getattr(self, name), low, high, unit, reason)
+            value = checked_number(
+                f"a robot's {name}", getattr(self, name), low, high, unit, reason
+            )
             object.__setattr__(self, name, value)
         response = _numbers("a robot's proximity_response", self.proximity_response, 2, 1e6)
         object.__setattr__(self, "proximity_response", response)
@@ -145,7 +147,7 @@ def _check_body(body: tuple[tuple[float, ...], ...]) -> None:
     if min(depth for depth, _ in depths) < radius * THINNEST:
         raise InputError(
             f"a robot's body is {min(depth for depth, _ in depths):g} m thin; give at least "
-            f"{radius * THINNEST:g} m, a quarter of its radius: thinner ones pass through each other"
+            f"{radius * THINNEST:g} m, a quarter of its radius: thin ones pass through each other"
         )
     if min(origin for _, origin in depths) < 0:
         raise InputError(

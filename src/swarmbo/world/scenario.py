@@ -247,8 +247,11 @@ def _checked_disturbances(disturbances: object) -> tuple[Disturbance, ...]:
     several = disturbances if isinstance(disturbances, Iterable) else (disturbances,)
     several = tuple(several)
     for single in several:
-        if not isinstance(single, Disturbance):
-            raise InputError(f"a scenario's disturbances hold {short(single)}; give disturbances")
+        if not isinstance(single, Disturbance) or not hasattr(single, "kind"):
+            raise InputError(
+                f"a scenario's disturbances hold {short(single)}; give instances of classes with "
+                "the decorator disturbance"
+            )
     return several
 
 
