@@ -419,4 +419,4 @@ def _lock_error(
         return InputError(busy)
     if isinstance(error, sqlite3.OperationalError):
         return OSError(errno.EIO, str(error), str(path))
-    return InputError(f"{path}: is not a lock of swarmbo; delete it")
+    return InputError(f"{cut(path)}: is not a lock of swarmbo; delete it")

@@ -24,7 +24,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     import typer  # here, so that Ctrl-C is heard while it loads
 
     from swarmbo.cli.app import app
-    from swarmbo.errors import InputError
+    from swarmbo.errors import InputError, cut
 
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -44,7 +44,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         _complain("there is not enough memory for this; ask for fewer robots, trials or threads")
         return 1
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else "the output "
+        place = f"{cut(error.filename)}: " if error.filename else "the output "
         _complain(f"{place}cannot be written ({error.strerror or error})")
         return 1
     if code == STOPPED:  # typer turns Ctrl-C into this code

@@ -18,7 +18,7 @@ from rich.table import Column, Table
 from swarmbo.cli.report import report
 from swarmbo.cli.terminal import counted, errors, load_kernels, millions, print_whole
 from swarmbo.errors import InputError, short
-from swarmbo.files import check_name, check_path
+from swarmbo.files import check_name
 
 if TYPE_CHECKING:
     from swarmbo.study.campaign import Plan
@@ -161,7 +161,6 @@ def status(
     """
     from swarmbo.study.store import at_work, finished_runs, reading, stored_definition
 
-    check_path(folder)
     with reading(folder) as rows:
         definition = stored_definition(rows)
         found = finished_runs(rows, definition)

@@ -21,6 +21,7 @@ from swarmbo.study.store import (
     has_journal,
     load_results,
     new_journal,
+    no_study,
     parsed,
     work_on,
 )
@@ -44,7 +45,9 @@ def repair_study(folder: str | os.PathLike[str]) -> Repair:
     definition is not.
     """
     if not has_journal(folder):
-        raise InputError(f"{folder}: holds no study; name a folder that swarmbo study run has made")
+        raise InputError(
+            f"{cut(folder)}: holds no study; name a folder that swarmbo study run has made"
+        )
     path = Path(folder).resolve() / JOURNAL
     with work_on(folder), naming(path):
         try:

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarmbo import __version__
 from swarmbo.adaptation.options import CENTRALISED
-from swarmbo.errors import InputError, naming, short
+from swarmbo.errors import InputError, cut, naming, short
 from swarmbo.files import (
     Lock,
     check_folder,
+    check_path,
     free_name,
     identity,
     locked,
@@ -330,7 +331,7 @@ class Journal:
 @contextmanager
 def work_on(folder: str | os.PathLike[str]) -> Iterator[Lock]:
     """Keep other processes from a study's folder; InputError when one is at work on it."""
-    busy = f"{folder}: another process is at work on this study; wait for it or stop it"
+    busy = f"{cut(folder)}: another process is at work on this study; wait for it or stop it"
     with locked(Path(folder) / LOCK, busy) as lock:
         yield lock
 
@@ -441,6 +442,7 @@ def _remove_empty(folder: Path) -> None:
 
 def has_journal(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder holds a journal; an empty one is none."""
+    check_path(folder)
     path = Path(folder).resolve() / JOURNAL
     if not path.is_file():
         return False
@@ -451,18 +453,27 @@ def has_journal(folder: str | os.PathLike[str]) -> bool:
         return True  # a damaged one
 
 
+def no_study(folder: str | os.PathLike[str]) -> InputError:
+    """What is said of a folder without a journal."""
+    return InputError(
+        f"{cut(folder)}: holds no study; name a folder that swarmbo study run has made"
+    )
+
+
 @contextmanager
 def reading(folder: str | os.PathLike[str]) -> Iterator[Rows]:
     """A study's rows to read, also while another process writes; InputError if there are none."""
     path = Path(folder).resolve() / JOURNAL
     if not has_journal(folder):
-        raise InputError(f"{folder}: holds no study; name a folder that swarmbo study run has made")
+        raise InputError(
+            f"{cut(folder)}: holds no study; name a folder that swarmbo study run has made"
+        )
     try:
         with naming(path), closing(_read_only(path)) as connection:
             connection.execute("BEGIN")  # one state of the journal for all that is read
             yield sound_rows(connection)
     except UNREADABLE as error:
-        raise DamageError(f"{path}: {_not_sound(error)}; {REMEDY}") from None
+        raise DamageError(f"{cut(path)}: {_not_sound(error)}; {REMEDY}") from None
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
