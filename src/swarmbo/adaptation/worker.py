@@ -206,11 +206,16 @@ class Worker:
         self._known[identity] = message
         if known is None:
             insort(self._evaluations.setdefault(robot, []), evaluation)
-        if message.group != self.group:
+        group = self.group
+        if (
+            message.group != group
+            and (known or message).group != group  # or the model loses what it had
+            and (before or message).group != group
+        ):
             return
         if message.trials or (before is not None and 0 < before.trials < self.trials):
             self._observed = None
-        if message.trials == 0 and self.learner != "random-no-sharing":
+        if message.trials == 0 and message.group == group and self.learner != "random-no-sharing":
             self._process.prepare(message.cell)
 
     def _make_room(self, message: Message) -> bool:
