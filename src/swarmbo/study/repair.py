@@ -45,9 +45,7 @@ def repair_study(folder: str | os.PathLike[str]) -> Repair:
     definition is not.
     """
     if not has_journal(folder):
-        raise InputError(
-            f"{cut(folder)}: holds no study; name a folder that swarmbo study run has made"
-        )
+        raise no_study(folder)
     path = Path(folder).resolve() / JOURNAL
     with work_on(folder), naming(path):
         try:
