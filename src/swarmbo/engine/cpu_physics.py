@@ -51,6 +51,7 @@ from swarmbo.engine.formulas import (
     FAR,
     F,
     I,
+    clamp,
     greatest,
     least,
     motor,
@@ -315,6 +316,22 @@ def _meet_corners(world, active, base):
 
 
 @formula
+def _stay_inside(world, active, p):
+    """Put a robot back to the wall, at rest, through which a crowd has thrown its centre.
+
+    What is nowhere stays there, so that the run ends with an error.
+    """
+    x = active[p + X] + active[p + DX]
+    y = active[p + Y] + active[p + DY]
+    thrown = (x < F(0)) | (x > world.width) | (y < F(0)) | (y > world.height)
+    if thrown & (abs(x) < FAR) & (abs(y) < FAR):
+        active[p + DX] = clamp(x, F(0), world.width) - active[p + X]
+        active[p + DY] = clamp(y, F(0), world.height) - active[p + Y]
+        active[p + VX] = F(0)
+        active[p + VY] = F(0)
+
+
+@formula
 def substeps(world, lanes, work, count, in_corners, at_walls, pairs):
     """Move the active lanes through the sub-steps of a tick."""
     active = work.active
@@ -337,6 +354,7 @@ def substeps(world, lanes, work, count, in_corners, at_walls, pairs):
         if active[p + LANE] < F(0):
             continue
         i = I(active[p + LANE])
+        _stay_inside(world, active, p)
         work.path_x[i] = active[p + DX]
         work.path_y[i] = active[p + DY]
         lanes.vx[i] = active[p + VX]

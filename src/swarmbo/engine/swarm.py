@@ -17,7 +17,7 @@ from swarmbo.world.memory import PAIR, check_memory, memory_of
 from swarmbo.world.scenario import MAX_VISITS, Scenario, check_size
 
 CALL = 200_000  # robot-ticks in one call of the kernel, so that Ctrl-C is heard
-OUTSIDE = 4  # radii beyond a wall: a robot whose centre is farther away has left the arena
+OUTSIDE = 1  # radius beyond a wall: a robot whose centre is farther away has left the arena
 
 
 @dataclass(frozen=True, eq=False)
