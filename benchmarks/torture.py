@@ -669,6 +669,8 @@ def main() -> int:
     options = parser.parse_args()
     if not 0 < options.scale <= 1000:
         parser.error(f"--scale is {options.scale}; give a number above 0, to 1000")
+    # A process in the background of a script ignores Ctrl-C, and so would the server of play.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     screen = Console(highlight=False)
     table = Table("attack", "number", "what came of it", "violations", "seconds")
     rows = {}
@@ -686,6 +688,7 @@ def main() -> int:
                 screen.print(f"[bold]VIOLATION[/] {name}: {violation}", soft_wrap=True)
             words = ", ".join(f"{number:,} {what}" for what, number in attack.outcomes.items())
             broke = len(attack.violations)
+            screen.print(f"{name}: {words}; {broke:,} violations, {seconds:.0f} s", soft_wrap=True)
             table.add_row(name, f"{count:,}", words, f"{broke:,}", f"{seconds:.0f}")
             rows[name] = {
                 "number": count,
