@@ -17,8 +17,7 @@ client = pytest.importorskip("websockets.sync.client", reason="the extra play is
 from swarmbo.evolution.behaviour_map import load_map  # noqa: E402
 from swarmbo.view.play.hosts import address_of, listen  # noqa: E402
 from swarmbo.view.play.server import Play  # noqa: E402
-
-PATIENCE = 60.0  # s that a test waits for something to happen
+from tests.command import PATIENCE  # noqa: E402
 
 
 @contextmanager

@@ -54,8 +54,8 @@ from swarmbo.world.arena import FORAGING
 from swarmbo.world.disturbance import HEALTHY, MAD, SENSOR_FAULTS, STUCK, WHEEL_FAULTS
 from swarmbo.world.geometry import first_overlap
 from swarmbo.world.robot import THYMIO
-from tests.command import swarmbo
-from tests.playing import PATIENCE, Visitor, served
+from tests.command import PATIENCE, swarmbo
+from tests.playing import Visitor, served
 
 
 @pytest.fixture(scope="module")

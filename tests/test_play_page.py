@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.playing import PATIENCE, served
+from tests.command import PATIENCE
+from tests.playing import served
 
 ARTEFACTS = Path(os.environ.get("SWARMBO_ARTEFACTS", Path(__file__).parent.parent / ".artefacts"))
 NOTHING = "\N{EN DASH}"  # where there is no number

@@ -463,11 +463,9 @@ def no_study(folder: str | os.PathLike[str]) -> InputError:
 @contextmanager
 def reading(folder: str | os.PathLike[str]) -> Iterator[Rows]:
     """A study's rows to read, also while another process writes; InputError if there are none."""
-    path = Path(folder).resolve() / JOURNAL
     if not has_journal(folder):
-        raise InputError(
-            f"{cut(folder)}: holds no study; name a folder that swarmbo study run has made"
-        )
+        raise no_study(folder)
+    path = Path(folder).resolve() / JOURNAL
     try:
         with naming(path), closing(_read_only(path)) as connection:
             connection.execute("BEGIN")  # one state of the journal for all that is read
