@@ -140,7 +140,9 @@ def kills(attack: Attack, count: int) -> None:
         runs += 1
         folder = attack.folder / f"{name}-{runs}"
         while attack.outcomes["killed"] < count:
+            start = time.monotonic()
             if not killed(attack, folder, name, 1.2 * seconds[name]):
+                seconds[name] = min(seconds[name], time.monotonic() - start)
                 break
         else:
             begin(folder, name).wait()
