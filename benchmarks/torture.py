@@ -128,11 +128,12 @@ def kills(attack: Attack, count: int) -> None:
     results = {}
     seconds = {}
     for name in KILLED:
-        begin(attack.folder / f"{name}-warm", name).wait()
-        start = time.monotonic()
-        begin(attack.folder / f"{name}-whole", name).wait()
-        seconds[name] = time.monotonic() - start
-        results[name] = left_by(attack.folder / f"{name}-whole", name)
+        for folder in (attack.folder / f"{name}-warm", attack.folder / f"{name}-whole"):
+            start = time.monotonic()
+            code = begin(folder, name).wait()
+            seconds[name] = time.monotonic() - start
+            results[name] = left_by(folder, name)
+            attack.check(code == 0 and results[name] not in (None, BROKEN), f"{name} fails")
     names = list(KILLED)
     runs = 0
     while attack.outcomes["killed"] < count:
@@ -264,7 +265,10 @@ def damage_journals(attack: Attack, count: int) -> None:
     for number in range(count):
         folder = attack.folder / "journal"
         folder.mkdir()
-        if number % 20:
+        if number % 20 == 1:
+            end = attack.chance.randrange(len(content))
+            changed, what = bytearray(content[:end]), f"the journal without what follows {end}"
+        elif number % 20:
             bit = attack.chance.randrange(8 * len(content))
             changed = bytearray(content)
             changed[bit // 8] ^= 1 << bit % 8
@@ -387,6 +391,7 @@ def messages(attack: Attack, count: int) -> None:
     behaviour_map = load_map("paper-1")
     rounds = max(1, count // 500)
     tracemalloc.start()
+    memories = (None, 20, 3)  # messages that a worker keeps
     for number in range(rounds):
         said = []
         for _ in range(count // rounds):
@@ -397,7 +402,8 @@ def messages(attack: Attack, count: int) -> None:
                 attack.sentence(error, "a message")
             except Exception as error:
                 attack.violations.append(f"a message: {error!r}")
-        workers = [told_in_some_order(attack, behaviour_map, said) for _ in range(3)]
+        memory = memories[number % 3]
+        workers = [told_in_some_order(attack, behaviour_map, said, memory) for _ in range(3)]
         states = [json.dumps(each.state()) for each in workers]
         attack.check(len(set(states)) == 1, f"round {number}: the order of messages matters")
         bests = {(each.best(), each.best_performance(), each.ask()) for each in workers}
@@ -410,9 +416,11 @@ def messages(attack: Attack, count: int) -> None:
     tracemalloc.stop()
 
 
-def told_in_some_order(attack: Attack, behaviour_map: BehaviourMap, said: list[Message]) -> Worker:
+def told_in_some_order(
+    attack: Attack, behaviour_map: BehaviourMap, said: list[Message], memory: int | None
+) -> Worker:
     """A worker that has received messages, some twice, in some order."""
-    worker = Worker(0, behaviour_map, robots=6, evaluations=30)
+    worker = Worker(0, behaviour_map, robots=6, evaluations=30, memory=memory)
     order = said + attack.chance.sample(said, len(said) // 3)
     attack.chance.shuffle(order)
     for message in order:

@@ -589,11 +589,37 @@ def test_deleted_lock_ends_the_work_and_keeps_what_is_done(
 ) -> None:
     run("--out", "plain.map", *FAST)
     with monkeypatch.context() as patch:
-        save_always(patch)
-        during(patch, Path("mine.map.lock").unlink, generation=3)
+        during(patch, Path("mine.map.lock").unlink, generation=4)  # the last; nothing is saved yet
         outcome = swarmbo(capsys, "evolve", "--out", "mine.map", *FAST)
     assert outcome.code == 1
-    assert "mine.map.lock: cannot be written (it was deleted during the work" in outcome.stderr
+    assert outcome.stderr == (
+        "swarmbo: mine.map.lock: was deleted during the work, so that another process could begin "
+        "the same; the same command with --resume goes on\n"
+    )
     assert sorted(path.name for path in Path().iterdir()) == ["mine.map.checkpoint", "plain.map"]
+    assert load_map(CHECKPOINT).made["evaluations"] == 120
+    run("--out", "mine.map", *FAST, "--resume")
+    assert Path("mine.map").read_bytes() == Path("plain.map").read_bytes()
+
+
+def test_deleted_lock_that_another_process_took_leaves_both_their_work(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("--out", "plain.map", *FAST)
+
+    def begin_another() -> None:
+        Path("mine.map.lock").unlink()
+        held.__enter__()
+        CHECKPOINT.write_bytes(b"of the other")
+
+    held = checkpoint.reserved(Path("mine.map"))
+    with monkeypatch.context() as patch:
+        during(patch, begin_another, generation=4)
+        outcome = swarmbo(capsys, "evolve", "--out", "mine.map", *FAST)
+    held.__exit__(None, None, None)
+    assert outcome.code == 1
+    assert "what was done is in mine.map.2.checkpoint" in outcome.stderr
+    assert CHECKPOINT.read_bytes() == b"of the other"
+    Path("mine.map.2.checkpoint").replace(CHECKPOINT)
     run("--out", "mine.map", *FAST, "--resume")
     assert Path("mine.map").read_bytes() == Path("plain.map").read_bytes()

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmbo import InputError
-from swarmbo.errors import cut
+from swarmbo.errors import LostFileError, cut
 from swarmbo.evolution import map_file
 from swarmbo.files import free_name, locked, read_json, unfinished, whole_file, whole_folder
 from swarmbo.study.definition import load_definition
@@ -203,11 +203,11 @@ def test_second_lock_of_a_process_is_refused_and_leaves_the_first(tmp_path: Path
         assert "InputError: busy" in other.stderr
         lock.check()
         file.unlink()
-        with pytest.raises(OSError, match="it was deleted during the work"):
+        with pytest.raises(LostFileError, match="was deleted during the work"):
             lock.check()
         with locked(file, "busy") as second:
             second.check()
-            with pytest.raises(OSError, match="it was deleted during the work"):
+            with pytest.raises(LostFileError, match="was deleted during the work"):
                 lock.check()
     with locked(file, "busy"):
         pass

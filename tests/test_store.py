@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 from swarmbo import InputError
+from swarmbo.errors import LostFileError
 from swarmbo.study import store
 from swarmbo.study.campaign import Watcher, run_study
 from swarmbo.study.definition import Definition, Selection
@@ -617,9 +618,9 @@ def test_deleted_journal_is_said_and_what_is_known_is_saved(
         for path in [out / name for name in doomed] if doomed else list(out.glob("*")):
             path.unlink()
 
-    with pytest.raises(OSError, match=r"was deleted during the work") as error:
+    with pytest.raises(LostFileError, match=r"was deleted during the work") as error:
         run_study(definition, out, threads=1, watcher=Deleting(delete))
-    assert error.value.filename == str(out / (LOCK if what == "lock" else JOURNAL))
+    assert (LOCK if what == "lock" else JOURNAL) in str(error.value)
     assert 3 <= len(load_results(out).runs) < RUNS
     run_study(definition, out, threads=2)
     run_study(definition, tmp_path / "whole", threads=2)
@@ -638,7 +639,7 @@ def test_journal_in_the_place_of_a_deleted_one_stays(
         with Journal.open(out) as journal:
             journal.begin(definition, "cpu", {})
 
-    with pytest.raises(OSError, match=r"what is known is in study\.2\.sqlite"):
+    with pytest.raises(LostFileError, match=r"is in study\.2\.sqlite: give it the name study\."):
         run_study(definition, out, threads=1, watcher=Deleting(replace))
     assert len(load_results(out).runs) == 0
     (out / "study.2.sqlite").replace(out / JOURNAL)
@@ -655,7 +656,53 @@ def test_two_processes_on_one_journal_make_the_same_study(
         (out / LOCK).unlink()
         run_study(definition, out, threads=1)
 
-    with pytest.raises(OSError, match=r"study\.lock.*|deleted during the work"):
+    with pytest.raises(LostFileError, match=r"study\.lock: was deleted during the work"):
         run_study(definition, out, threads=1, watcher=Deleting(begin_another))
     run_study(definition, tmp_path / "whole", threads=2)
     assert_equal_studies(out, tmp_path / "whole")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="open files cannot be replaced there")
+def test_study_in_the_place_of_a_journal_keeps_its_own_results(
+    tmp_path: Path, definition: Definition, folder: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copy(folder / JOURNAL, tmp_path / "other")
+    watcher = Deleting(lambda: (tmp_path / "other").replace(out / JOURNAL))
+    with pytest.raises(LostFileError, match="was deleted during the work"):
+        run_study(definition, out, threads=1, watcher=watcher)
+    assert len(load_results(out).runs) == RUNS
+    assert equal_tables(tables_of(out), tables_of(folder))
+
+
+def test_journal_that_others_cut_during_the_work_is_said(
+    tmp_path: Path, definition: Definition
+) -> None:
+    out = tmp_path / "out"
+    watcher = Deleting(lambda: os.truncate(out / f"{JOURNAL}-wal", 0))
+    with pytest.raises(LostFileError, match="changed by others during the work"):
+        run_study(definition, out, threads=1, watcher=watcher)
+
+
+@pytest.mark.parametrize("left", [45_000, 50_001, 69_000])
+def test_journal_that_was_cut_off_keeps_what_is_left(
+    left: int, folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / JOURNAL).write_bytes((folder / JOURNAL).read_bytes()[:left])
+    kept = repair_study(out)
+    assert len(load_results(out).runs) == kept.runs
+    run_study(read_study(tmp_path), out, threads=2)
+    assert equal_tables(tables_of(out), tables_of(folder))
+
+
+def test_journal_behind_a_link_is_repaired_where_it_is(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    shutil.copy(folder / JOURNAL, tmp_path / "real")
+    (out / JOURNAL).symlink_to(tmp_path / "real")
+    change(out, "UPDATE evaluations SET cell = 1 WHERE run = 5")
+    assert repair_study(out).runs == RUNS - 1
+    assert (out / JOURNAL).is_symlink()
+    assert len(load_results(out).runs) == RUNS - 1

@@ -16,6 +16,14 @@ class InputError(ValueError):
     """
 
 
+class LostFileError(RuntimeError):
+    """A file that work needs was deleted or changed by others meanwhile.
+
+    The message is one sentence that says which, and where what was done is; the
+    command line prints it and exits with code 1.
+    """
+
+
 @contextmanager
 def naming(place: object) -> Iterator[None]:
     """Put `place`, for example a file's path, before the message of any InputError."""

@@ -17,7 +17,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from swarmbo.errors import InputError, cut, naming, short
+from swarmbo.errors import InputError, LostFileError, cut, naming, short
 
 try:
     import fcntl
@@ -361,13 +361,11 @@ class Lock:
         self._mine = mine
 
     def check(self) -> None:
-        """OSError when the lock's file was deleted: another process may hold a new one."""
+        """LostFileError when the lock's file was deleted: another process may hold a new one."""
         if identity(self._path) != self._mine:
-            raise OSError(
-                errno.ENOENT,
-                "it was deleted during the work, so that another process could begin the same; "
-                "what was done is kept, and the same command goes on",
-                str(self._path),
+            raise LostFileError(
+                f"{cut(self._path)}: was deleted during the work, so that another process could "
+                "begin the same; what was done is kept, and the same command goes on"
             )
 
 

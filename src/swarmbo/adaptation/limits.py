@@ -11,8 +11,6 @@ from swarmbo.evolution.behaviour_map import MAX_NUMBER, MAX_ROBOTS, BehaviourMap
 EVALUATIONS = 10_000  # of a robot
 MEMORY = 10_000  # messages of other robots
 MODEL_BYTES = 2**29  # of memory that the model of so many messages takes at most
-# One robot that delivers as much as the whole swarm at its best, in the largest swarm.
-TIMES_BEST = MAX_ROBOTS
 _ROUNDING = 1 + 1e-9
 
 UNLIMITED: dict[str, Any] = {
@@ -51,11 +49,14 @@ class Limits:
         """The limits given, and for None those that docs/learners.md names."""
         cells = behaviour_map.filled_cells
         best = float(abs(behaviour_map.performance).max())
-        suggested = min(MAX_NUMBER, TIMES_BEST * max(1.0, best)) if best else MAX_NUMBER
+        most = MAX_ROBOTS if robots is None else robots
+        check_count("robots", most, 1, MAX_ROBOTS)
+        # One robot that delivers as much as the whole swarm at its best.
+        suggested = min(MAX_NUMBER, most * max(1.0, best)) if best else MAX_NUMBER
         return cls(
             cells=cells,
             trials=trials,
-            robots=MAX_ROBOTS if robots is None else robots,
+            robots=most,
             evaluations=EVALUATIONS if evaluations is None else evaluations,
             largest_estimate=suggested if largest_estimate is None else largest_estimate,
             memory=min(MEMORY, MODEL_BYTES // (8 * cells)) if memory is None else memory,
@@ -83,7 +84,7 @@ class Limits:
         estimate, noise = message.estimate, message.noise
         if estimate is None or noise is None:
             return True
-        largest = self.largest_estimate
+        largest = self.largest_estimate * _ROUNDING
         return -largest <= estimate <= largest and noise <= self._largest_noise(message.trials)
 
     def refusal(self, message: object) -> str | None:
@@ -109,7 +110,7 @@ class Limits:
                 f"{who} of its evaluation {message.evaluation}; here are 0 to "
                 f"{self.evaluations - 1}: give all workers the number of evaluations"
             )
-        if abs(message.estimate or 0) > largest:
+        if abs(message.estimate or 0) > largest * _ROUNDING:
             return (
                 f"{who} of an estimate of {message.estimate:g}; here are {-largest:g} to "
                 f"{largest:g}: give all workers the largest_estimate that a robot can have"

@@ -24,7 +24,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     import typer  # here, so that Ctrl-C is heard while it loads
 
     from swarmbo.cli.app import app
-    from swarmbo.errors import InputError, cut
+    from swarmbo.errors import InputError, LostFileError, cut
 
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -40,6 +40,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     except InputError as error:
         _complain(str(error))
         return 2
+    except LostFileError as error:
+        _complain(str(error))
+        return 1
     except MemoryError:
         _complain("there is not enough memory for this; ask for fewer robots, trials or threads")
         return 1

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 
-from swarmbo.errors import InputError, cut, naming
+from swarmbo.errors import InputError, LostFileError, cut, naming
 from swarmbo.evolution import map_file
 from swarmbo.evolution.behaviour_map import BehaviourMap
 from swarmbo.evolution.map_elites import Evolution, EvolutionOptions, uninterrupted
@@ -38,7 +38,7 @@ def reserved(path: Path) -> Iterator[Lock]:
         try:
             yield lock
         finally:
-            with suppress(OSError):
+            with suppress(OSError, LostFileError):
                 lock.check()  # not one of another process
                 file.unlink()
 
@@ -106,7 +106,7 @@ def _load(path: Path) -> BehaviourMap:
 class Keeper:
     """Keeps one evolution on disk: checkpoints every few seconds, the map at the end.
 
-    OSError when the lock on the map's place was deleted: two processes never write there.
+    LostFileError when the lock on the map's place was deleted: two processes never write there.
     """
 
     def __init__(
@@ -153,8 +153,27 @@ class Keeper:
             self._saved = self.evolution.generation
 
     def _check_lock(self) -> None:
-        if self._lock is not None:
-            self._lock.check()
+        """LostFileError when the lock was deleted; what was done is saved first."""
+        try:
+            if self._lock is not None:
+                self._lock.check()
+        except LostFileError:
+            raise LostFileError(
+                f"{cut(_lock_path(self.path))}: was deleted during the work, so that another "
+                f"process could begin the same; {self._save_without_lock()}"
+            ) from None
+
+    def _save_without_lock(self) -> str:
+        """Save the evolution, though others may write at its place; says where it is."""
+        state, place = self.evolution.map(), checkpoint_path(self.path)
+        try:
+            with reserved(self.path):
+                state.save(place)
+            return "the same command with --resume goes on"
+        except InputError:  # another process evolves this map now, or the folder is gone
+            if not self.path.parent.is_dir():
+                return "its folder is gone, too, and with it all that was done"
+            return f"what was done is in {_save_beside(state, place).name}"
 
 
 def _save_beside(behaviour_map: BehaviourMap, path: Path) -> Path:

@@ -127,6 +127,7 @@ def run_study(
             count = default_threads() if threads is None else threads
             results = in_threads(units, contents, 1 if device == "gpu" else count)
         _write(results, journal, costs, watcher)
+        journal.check_written(len(done) + len(left))
     return plan
 
 

@@ -85,6 +85,7 @@ def _sound_rows(path: Path) -> Sound:
             for name in FILES:
                 if name.startswith(JOURNAL) and path.with_name(name).is_file():
                     shutil.copy(path.with_name(name), copy / name)
+            _fill_up(copy / JOURNAL)
             if heading is not None:
                 _replace_first_page(copy / JOURNAL, heading)
             try:
@@ -99,6 +100,14 @@ def _sound_rows(path: Path) -> Sound:
                         values = tuple(row[: len(TABLES[table].columns)])
                         sound[table].setdefault(values[:count], values)
     return sound
+
+
+def _fill_up(path: Path) -> None:
+    """Give a journal that was cut off whole pages, and as many as there are tables at least."""
+    size = path.stat().st_size
+    pages = max(-(-size // PAGE), len(TABLES) + 2)
+    with path.open("ab") as file:
+        file.write(bytes(pages * PAGE - size))
 
 
 def _first_page(folder: Path) -> bytes:
@@ -127,8 +136,11 @@ def _readable(path: Path, rows: Rows, table: str) -> Iterator[Any]:
                 return
         except UNREADABLE:
             pass
-    pages = path.stat().st_size // PAGE
-    for page in range(2, pages + 1):
+    leaf = KINDS[3] if table in NUMBERED else KINDS[2]
+    first_bytes = path.read_bytes()[PAGE::PAGE]
+    for page, kind in enumerate(first_bytes, 2):
+        if kind in KINDS and kind != leaf:
+            continue
         with suppress(*UNREADABLE), closing(_rooted_at(path, table, page)) as connection:
             yield from connection.execute(query)
 
@@ -144,6 +156,7 @@ def _rooted_at(path: Path, table: str, page: int) -> sqlite3.Connection:
             file.seek(PAGE * (page - 1))
             file.write(KINDS[3:] if table in NUMBERED else KINDS[2:3])
     with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA synchronous = OFF")  # of a copy
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = ?", (page, table))
     connection = sqlite3.connect(path)

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarmbo import __version__
 from swarmbo.adaptation.options import CENTRALISED
-from swarmbo.errors import InputError, cut, naming, short
+from swarmbo.errors import InputError, LostFileError, cut, naming, short
 from swarmbo.files import (
+    Identity,
     Lock,
     check_folder,
     check_path,
@@ -138,15 +139,15 @@ def check_study_folder(folder: str | os.PathLike[str]) -> None:
 class Journal:
     """The journal of a study, open for writing by one process at a time.
 
-    OSError, naming the file, when the disk is full, or when the journal or its lock was
-    deleted during the work; what was known is saved then.
+    OSError, naming the file, when the disk is full. LostFileError when the journal or
+    its lock was deleted during the work; what was known is saved then.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path, lock: Lock) -> None:
         self._connection = connection
         self._path = path
         self._lock = lock
-        self._file = identity(path)
+        self._files: dict[str, Identity | None] = {}  # with which SQLite works
         self._session: int | None = None
         with naming(path), _disk(path):
             self._rows = sound_rows(connection)
@@ -306,26 +307,47 @@ class Journal:
         with naming(self._path), _disk(self._path), self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             yield
-        if identity(self._path) != self._file:
+        present = {suffix: identity(self._with(suffix)) for suffix in _SUFFIXES[:3]}
+        self._files = self._files or present  # SQLite makes some of them when it first writes
+        if present[""] != self._files[""]:
             self._save_elsewhere()
         self._lock.check()
+
+    def _with(self, suffix: str) -> Path:
+        return self._path.with_name(self._path.name + suffix)
 
     def _save_elsewhere(self) -> None:
         """Write a journal that was deleted anew, or beside what took its place, and say so."""
         with _disk(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
+            for suffix in _SUFFIXES[1:3]:  # or they were taken for those of the new journal
+                if self._files[suffix] == identity(self._with(suffix)):
+                    self._with(suffix).unlink(missing_ok=True)
             place = free_name(self._path)
             with unfinished(place.parent) as temporary:
                 with closing(sqlite3.connect(temporary)) as copy:
                     self._connection.backup(copy)
                 rename_to_new(temporary, place)
-        where = "there again" if place == self._path else f"in {place.name}"
-        raise OSError(
-            errno.ENOENT,
-            f"it was deleted during the work; what is known is {where}, and "
-            "the same command goes on",
-            str(self._path),
+        where = "there again"
+        if place != self._path:
+            where = f"in {place.name}: give it the name {self._path.name}"
+        raise LostFileError(
+            f"{cut(self._path)}: was deleted during the work; what is known is {where}, and the "
+            "same command goes on"
         )
+
+    def check_written(self, runs: int) -> None:
+        """LostFileError when what is in the file now is not what was written, `runs` in all."""
+        try:
+            with reading(self._path.parent) as rows:
+                found = sum(1 for _ in rows.read("runs"))
+        except InputError as error:
+            raise LostFileError(f"{error}: it was changed by others during the work") from None
+        if found != runs:
+            raise LostFileError(
+                f"{cut(self._path)}: has {found} runs instead of {runs}: it was changed by others "
+                "during the work; the same command does the rest again"
+            )
 
 
 @contextmanager
@@ -382,6 +404,7 @@ def _checkpoint(connection: sqlite3.Connection) -> None:
 @contextmanager
 def new_journal(path: Path) -> Iterator[sqlite3.Connection]:
     """Yield a new journal, with its tables, that takes its place if the block succeeds."""
+    path = path.resolve()  # a link stays a link
     with unfinished(path.parent, as_folder=True) as folder:
         temporary = folder / path.name
         with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:

@@ -10,6 +10,7 @@ from swarmbo.world.arena import Arena
 PAIRS = 16  # of robots near each other that there is room for, per robot, unless they need more
 PAIR = 920  # bytes for each of these
 ROBOT = 1000  # bytes of a robot in a trial, besides
+SMALL = 2**27  # bytes that are not worth asking about
 SQUARE = 8  # bytes of a square in a trial: its visits, and how they begin
 
 
@@ -22,6 +23,8 @@ def memory_of(arena: Arena, robots: int, trials: int, swarms: int = 1) -> int:
 
 def check_memory(needed: float, what: str) -> None:
     """InputError when `what` needs more bytes than this process can still get."""
+    if needed < SMALL:
+        return
     free = free_memory()
     if free is not None and needed > free:
         raise InputError(
