@@ -324,7 +324,7 @@ SQUARE = ((-0.05, -0.05), (-0.05, 0.05), (0.05, 0.05), (0.05, -0.05))
         ({"max_speed": None}, "max_speed must be finite"),
         ({"max_force": math.inf}, "max_force must be finite"),
         ({"wheel_base": True}, "wheel_base must be finite"),
-        ({"friction": 1e6}, "friction must be finite and lie between 0 and 1"),
+        ({"friction": 1e6}, "friction must be finite and lie between 0 and 1.5"),
         ({"ground_noise": -1}, "ground_noise must be finite"),
         ({"proximity_noise": math.nan}, "proximity_noise must be finite"),
         ({"proximity_range": 0}, "proximity_range must be finite"),

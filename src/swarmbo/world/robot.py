@@ -17,7 +17,7 @@ RANGES = {
     "max_speed": (1e-6, 1e3, "m/s", ""),
     "mass": (1e-6, 1e6, "kg", ""),
     "max_force": (1e-6, 1e9, "N", ""),
-    "friction": (0.0, 1.0, "", "above 1 the robots of a crowd may push each other through walls"),
+    "friction": (0.0, 1.5, "", "from 2 on the contacts of a crowd may have no finite solution"),
     "proximity_range": (1e-4, 1e3, "m", ""),
     "proximity_noise": (0.0, 10.0, "", "a value lies in [0, 1]"),
     "ground_noise": (0.0, 2550.0, "", "a grey level lies in [0, 255]"),
