@@ -435,12 +435,14 @@ def test_two_processes_do_not_evolve_the_same_map(capsys: pytest.CaptureFixture[
     lock = Path("mine.map.lock")
     wait_until(Path("mine.map.lock-journal").exists)  # it is made once the lock is taken
     os.kill(child, signal.SIGSTOP)  # so that no checkpoint appears meanwhile
+    CHECKPOINT.touch()  # as after its first seconds
     for more in ((), ("--resume",)):
         sentence = refused(capsys, "--out", "mine.map", *FAST, *more)
         assert sentence == (
             "swarmbo: mine.map: another process is evolving this map; "
             "wait for it, or use another name\n"
         )
+    CHECKPOINT.unlink()
     os.kill(child, signal.SIGKILL)
     end(child)
     assert lock.exists()
@@ -594,7 +596,7 @@ def test_deleted_lock_ends_the_work_and_keeps_what_is_done(
     assert outcome.code == 1
     assert outcome.stderr == (
         "swarmbo: mine.map.lock: was deleted during the work, so that another process could begin "
-        "the same; the same command with --resume goes on\n"
+        "the same; run the same command with --resume to go on\n"
     )
     assert sorted(path.name for path in Path().iterdir()) == ["mine.map.checkpoint", "plain.map"]
     assert load_map(CHECKPOINT).made["evaluations"] == 120

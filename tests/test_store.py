@@ -621,6 +621,7 @@ def test_deleted_journal_is_said_and_what_is_known_is_saved(
     with pytest.raises(LostFileError, match=r"was deleted during the work") as error:
         run_study(definition, out, threads=1, watcher=Deleting(delete))
     assert (LOCK if what == "lock" else JOURNAL) in str(error.value)
+    assert (out / JOURNAL).stat().st_mode == (tmp_path / "study.toml").stat().st_mode
     assert 3 <= len(load_results(out).runs) < RUNS
     run_study(definition, out, threads=2)
     run_study(definition, tmp_path / "whole", threads=2)
@@ -706,3 +707,29 @@ def test_journal_behind_a_link_is_repaired_where_it_is(folder: Path, tmp_path: P
     assert repair_study(out).runs == RUNS - 1
     assert (out / JOURNAL).is_symlink()
     assert len(load_results(out).runs) == RUNS - 1
+
+
+def test_journal_whose_header_forbids_writing_is_repaired(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    content = bytearray((folder / JOURNAL).read_bytes())
+    content[18] ^= 4  # the version of the format that is needed to write
+    (out / JOURNAL).write_bytes(content)
+    with pytest.raises(InputError, match=r"readonly database.*study repair"):
+        run_study(read_study(tmp_path), out, threads=1)
+    kept = repair_study(out)
+    assert (kept.runs, kept.damaged) == (RUNS, out / f"{JOURNAL}.damaged")
+    run_study(read_study(tmp_path), out, threads=1)
+    assert equal_tables(tables_of(out), tables_of(folder))
+
+
+def test_damaged_copy_of_the_definition_is_said_and_repaired(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    shutil.copy(folder / JOURNAL, out)
+    change(out, "UPDATE copies SET value = 'null' WHERE name = 'definition'")
+    with pytest.raises(InputError, match="row of copies with name 'definition' is damaged"):
+        load_results(out)
+    assert repair_study(out).runs == RUNS
+    with reading(out) as rows:
+        assert dict(rows.read("copies")) == dict(rows.read("study"))

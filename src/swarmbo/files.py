@@ -205,9 +205,7 @@ def whole_file(path: str | os.PathLike[str], *, replace: bool = True) -> Iterato
     target = Path(path).resolve()
     with naming_errors(path), unfinished(target.parent) as temporary:
         yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
+        give_usual_rights(temporary)
         if replace:
             temporary.replace(target)
         else:
@@ -227,9 +225,7 @@ def whole_folder(folder: str | os.PathLike[str], names: Collection[str]) -> Iter
     with naming_errors(folder), unfinished(place, as_folder=True) as temporary:
         yield temporary
         if not there:
-            umask = os.umask(0)
-            os.umask(umask)
-            temporary.chmod(0o777 & ~umask)
+            give_usual_rights(temporary)
             temporary.rename(target)
             return
         for name in names:
@@ -240,6 +236,13 @@ def whole_folder(folder: str | os.PathLike[str], names: Collection[str]) -> Iter
                 old.unlink(missing_ok=True)
             if new.exists():
                 new.replace(old)
+
+
+def give_usual_rights(path: Path) -> None:
+    """Give a temporary file or folder the rights of one that was made in the usual way."""
+    umask = os.umask(0)
+    os.umask(umask)
+    path.chmod((0o777 if path.is_dir() else 0o666) & ~umask)
 
 
 @contextmanager
@@ -365,7 +368,7 @@ class Lock:
         if identity(self._path) != self._mine:
             raise LostFileError(
                 f"{cut(self._path)}: was deleted during the work, so that another process could "
-                "begin the same; what was done is kept, and the same command goes on"
+                "begin the same; what was done is kept: run the same command again to go on"
             )
 
 

@@ -221,7 +221,9 @@ def repair(
         state = kept._asdict() | {"damaged": None if kept.damaged is None else str(kept.damaged)}
         print(json.dumps(state), flush=True)
         return
-    words = f"{counted(kept.runs, 'run')} and the references of {kept.conditions:,} conditions"
+    words = (
+        f"{counted(kept.runs, 'run')} and the references of {counted(kept.conditions, 'condition')}"
+    )
     if kept.damaged is None:
         words = f"{words} are sound; there is nothing to repair"
     else:

@@ -55,6 +55,9 @@ def check_place(path: Path, *, resume: bool) -> None:
                 "name for the map"
             )
         check_writable(beside)
+    if not resume and (checkpoint.exists() or path.exists()):
+        with suppress(OSError), reserved(path):  # InputError when a process is at work on it
+            pass
     if checkpoint.exists() and not resume:
         raise InputError(
             f"{cut(checkpoint)}: is of an evolution that is not finished; continue it with "
@@ -169,7 +172,7 @@ class Keeper:
         try:
             with reserved(self.path):
                 state.save(place)
-            return "the same command with --resume goes on"
+            return "run the same command with --resume to go on"
         except InputError:  # another process evolves this map now, or the folder is gone
             if not self.path.parent.is_dir():
                 return "its folder is gone, too, and with it all that was done"

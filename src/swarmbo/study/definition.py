@@ -128,7 +128,7 @@ class Selection:
                 if value not in values:
                     raise InputError(
                         f"--{name}: the study has no {cut(value)}; "
-                        f"name some of {cut(', '.join(map(str, values)))}"
+                        f"name some of {cut(', '.join(map(str, values)), 400)}"
                     )
         if not any(
             self.has(key, definition.variants[key.variant].table) for key in definition.runs

@@ -17,6 +17,7 @@ from swarmbo.study.rows import NUMBERED, TABLES, UNREADABLE, DamageError, Rows, 
 from swarmbo.study.store import (
     FILES,
     JOURNAL,
+    check_writable,
     evaluations_of,
     has_journal,
     load_results,
@@ -27,6 +28,7 @@ from swarmbo.study.store import (
 )
 
 PAGE = 4096  # bytes of a page of a journal
+KEPT = (JOURNAL, f"{JOURNAL}-wal")  # of a damaged one
 
 
 class Repair(NamedTuple):
@@ -50,6 +52,7 @@ def repair_study(folder: str | os.PathLike[str]) -> Repair:
     with work_on(folder), naming(path):
         try:
             results = load_results(folder)
+            check_writable(path)
             return Repair(len(results.runs), len(results.references), None)
         except DamageError:
             pass
@@ -70,7 +73,7 @@ def _kept(path: Path) -> Path:
     """Copy a journal, with what belongs to it, to another name."""
     place = free_name(path.with_name(f"{path.name}.damaged"))
     for name in FILES:
-        if name.startswith(JOURNAL) and (source := path.with_name(name)).is_file():
+        if name in KEPT and (source := path.with_name(name)).is_file():
             shutil.copy2(source, place.with_name(place.name + name.removeprefix(JOURNAL)))
     return place
 

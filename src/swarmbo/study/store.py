@@ -28,6 +28,7 @@ from swarmbo.files import (
     check_folder,
     check_path,
     free_name,
+    give_usual_rights,
     identity,
     locked,
     rename_to_new,
@@ -327,13 +328,14 @@ class Journal:
             with unfinished(place.parent) as temporary:
                 with closing(sqlite3.connect(temporary)) as copy:
                     self._connection.backup(copy)
+                give_usual_rights(temporary)
                 rename_to_new(temporary, place)
         where = "there again"
         if place != self._path:
             where = f"in {place.name}: give it the name {self._path.name}"
         raise LostFileError(
-            f"{cut(self._path)}: was deleted during the work; what is known is {where}, and the "
-            "same command goes on"
+            f"{cut(self._path)}: was deleted during the work; what is known is {where}; run "
+            "the same command again to go on"
         )
 
     def check_written(self, runs: int) -> None:
@@ -346,7 +348,7 @@ class Journal:
         if found != runs:
             raise LostFileError(
                 f"{cut(self._path)}: has {found} runs instead of {runs}: it was changed by others "
-                "during the work; the same command does the rest again"
+                "during the work; run the same command again to do the rest"
             )
 
 
@@ -427,6 +429,14 @@ def _connected(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def check_writable(path: Path) -> None:
+    """DamageError when a journal's header keeps SQLite from writing to it."""
+    with naming(path), _disk(path), closing(_connected(path)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("CREATE TABLE probe (x)")
+        connection.execute("ROLLBACK")
+
+
 def _is_empty(connection: sqlite3.Connection) -> bool:
     """Whether a database has no tables: a process was killed before it made them."""
     return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
@@ -439,7 +449,10 @@ def _disk(path: Path) -> Iterator[None]:
         yield
     except UNREADABLE as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if isinstance(error, sqlite3.OperationalError) and code not in _DAMAGED:
+        damaged = code in _DAMAGED
+        if code == sqlite3.SQLITE_READONLY:  # or it is its header that says so
+            damaged = os.access(path, os.W_OK)
+        if isinstance(error, sqlite3.OperationalError) and not damaged:
             number = errno.ENOSPC if code == sqlite3.SQLITE_FULL else errno.EIO
             raise OSError(number, str(error), str(path)) from None
         raise DamageError(f"{_not_sound(error)}; {REMEDY}") from None
@@ -520,7 +533,10 @@ def sound_rows(connection: sqlite3.Connection) -> Rows:
 
 
 def check_complete(rows: Rows) -> None:
-    """InputError when a run lacks evaluations, or has some that are damaged."""
+    """InputError when a run lacks evaluations or has damaged ones, or a copy is damaged."""
+    if rows.digests:
+        for _ in rows.read("copies"):
+            pass
     wanted = {row[0]: evaluations_of(row) for row in rows.read("runs")}
     there = Counter(run for run, *_ in rows.read("evaluations"))
     for run, count in wanted.items():
