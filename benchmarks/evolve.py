@@ -16,11 +16,11 @@ from time import perf_counter
 
 import numpy as np
 
-from swarmbo.engine.gpu import Job
+from swarmbo.engine.gpu.driver import Job
 from swarmbo.engine.rollout import Rollout, rollout
 from swarmbo.errors import InputError
-from swarmbo.evolution.foresight import foreseen
 from swarmbo.evolution.map_elites import Evolution, EvolutionOptions
+from swarmbo.evolution.speculation import foreseen
 
 AHEAD = 300  # generations of which the host's work ahead of time is measured
 
@@ -31,7 +31,7 @@ def simulate(evolution: Evolution) -> Rollout:
     if evolution.options.device == "cpu":
         return rollout(evolution.ask(), evolution.scenario, features=features)
 
-    from swarmbo.engine import gpu
+    from swarmbo.engine.gpu import driver as gpu
 
     job = gpu.Job(evolution.scenario, evolution.ask())
     return gpu.launch([job], features=features).result()[0]

@@ -13,7 +13,7 @@ import numpy as np
 
 from swarmbo.controller.bundled import bundled_controllers
 from swarmbo.controller.genomes import Genomes
-from swarmbo.engine import gpu
+from swarmbo.engine.gpu import driver as gpu
 from swarmbo.engine.rollout import Rollout, rollout
 from swarmbo.world.scenario import Scenario
 
@@ -107,9 +107,9 @@ def host_time(scenario: Scenario, teams: int) -> float:
 
 def describe(scenario: Scenario) -> None:
     """Registers and memory of the kernels."""
-    from swarmbo.engine.gpu_life import life
-    from swarmbo.engine.gpu_scene import scene_of
-    from swarmbo.engine.gpu_touch import touch
+    from swarmbo.engine.gpu.life import life
+    from swarmbo.engine.gpu.scene import scene_of
+    from swarmbo.engine.gpu.touch import touch
 
     constants = scene_of(scenario).constants
     for name, kernel in (("life", life(constants, gpu.WARPS, False)), ("touch", touch(constants))):

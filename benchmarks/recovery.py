@@ -18,9 +18,9 @@ import numpy as np
 
 from swarmbo import load_map
 from swarmbo.adaptation.options import CENTRALISED, DECENTRALISED
-from swarmbo.study.conditions import conditions
-from swarmbo.study.continuous import ContinuousRun, adapt_continuously
-from swarmbo.study.runner import Case, Evaluator, Run, adapt, compose, references
+from swarmbo.paper.conditions import conditions
+from swarmbo.recovery.continuous import ContinuousRun, adapt_continuously
+from swarmbo.recovery.runner import Case, Evaluator, Run, adapt, compose, references
 
 PARTS = ("learners", "continuous", "loss")
 LOSSES = (0.0, 0.2, 0.4, 0.6, 0.8)

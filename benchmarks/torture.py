@@ -48,11 +48,11 @@ from swarmbo import (  # noqa: E402
 from swarmbo.adaptation.messages import Message  # noqa: E402
 from swarmbo.adaptation.worker import Worker  # noqa: E402
 from swarmbo.controller.network import load_controllers  # noqa: E402
+from swarmbo.recovery.recovery import recover, replay  # noqa: E402
 from swarmbo.study.campaign import run_study  # noqa: E402
 from swarmbo.study.definition import load_definition  # noqa: E402
-from swarmbo.study.recovery import recover, replay  # noqa: E402
+from swarmbo.study.journal import JOURNAL, load_results  # noqa: E402
 from swarmbo.study.repair import repair_study  # noqa: E402
-from swarmbo.study.store import JOURNAL, load_results  # noqa: E402
 from swarmbo.world.disturbance import load_disturbances  # noqa: E402
 from swarmbo.world.geometry import body_at  # noqa: E402
 from swarmbo.world.poses import load_poses  # noqa: E402

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from swarmbo.controller.genomes import Genomes
 from swarmbo.controller.network import Controller, load_controllers
-from swarmbo.engine import gpu
+from swarmbo.engine.gpu import driver as gpu
 from swarmbo.world.arena import ARENAS
 from swarmbo.world.disturbance import from_json
 from swarmbo.world.robot import THYMIO

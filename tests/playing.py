@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the extra play is not installed")
 client = pytest.importorskip("websockets.sync.client", reason="the extra play is not installed")
 
-from swarmbo.evolution.behaviour_map import load_map  # noqa: E402
+from swarmbo.maps.behaviour_map import load_map  # noqa: E402
 from swarmbo.view.play.hosts import address_of, listen  # noqa: E402
 from swarmbo.view.play.server import Play  # noqa: E402
 from tests.command import PATIENCE  # noqa: E402

@@ -14,7 +14,7 @@ import pandas as pd
 import swarmbo
 from swarmbo import BehaviourMap, Genomes, bundled_controllers
 from swarmbo.study.definition import Definition, load_definition
-from swarmbo.study.store import JOURNAL, load_results
+from swarmbo.study.journal import JOURNAL, load_results
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(swarmbo.__file__).resolve().parent.parent)}
 CELLS = 12

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from swarmbo import Controller, InputError
 from swarmbo.controller.genomes import Genomes
-from swarmbo.evolution import behaviour_map as module
-from swarmbo.evolution import map_file
-from swarmbo.evolution.behaviour_map import BehaviourMap, Log, bundled_maps, load_map
+from swarmbo.maps import behaviour_map as module
+from swarmbo.maps import map_file
+from swarmbo.maps.behaviour_map import BehaviourMap, Log, bundled_maps, load_map
 
 MADE = {
     "seed": 3,

@@ -13,7 +13,7 @@ import pytest
 from swarmbo import InputError
 from swarmbo.study import campaign, units
 from swarmbo.study.campaign import Watcher, run_study
-from swarmbo.study.store import FinishedRun, load_results
+from swarmbo.study.journal import FinishedRun, load_results
 from tests.command import swarmbo
 from tests.studies import ENVIRONMENT, RUNS, STUDY, assert_equal_studies, read_study, write_study
 

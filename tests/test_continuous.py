@@ -7,8 +7,8 @@ import pytest
 
 from swarmbo import InputError, Swarm
 from swarmbo.adaptation.options import DECENTRALISED
-from swarmbo.study.continuous import ContinuousRun, adapt_continuously
-from swarmbo.study.runner import Case
+from swarmbo.recovery.continuous import ContinuousRun, adapt_continuously
+from swarmbo.recovery.runner import Case
 from tests.test_runner import TICKS, TRIALS, small_case, small_map
 
 

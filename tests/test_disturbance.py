@@ -32,7 +32,7 @@ from swarmbo import (
     conditions,
     load_disturbances,
 )
-from swarmbo.study.conditions import CONDITION_KINDS
+from swarmbo.paper.conditions import CONDITION_KINDS
 from swarmbo.world.disturbance import MAD, SENSOR_FAULTS, STUCK, WHEEL_FAULTS, from_json
 from tests.test_controller import JSON_VALUES
 
@@ -292,7 +292,7 @@ def test_scarce_food_lies_at_one_place_and_grows(kind: str, scale: int) -> None:
 
 def test_conditions_are_the_same_in_another_process() -> None:
     code = (
-        "import json; from swarmbo.study.conditions import CONDITION_KINDS, conditions;"
+        "import json; from swarmbo.paper.conditions import CONDITION_KINDS, conditions;"
         "print(json.dumps([c.to_json() for kind in CONDITION_KINDS for c in conditions(kind, 3)]))"
     )
     other = subprocess.run(

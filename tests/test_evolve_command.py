@@ -17,7 +17,7 @@ import pytest
 from swarmbo import InputError, Rollout, load_map, rollout
 from swarmbo.cli import main
 from swarmbo.cli.evolve import PRESETS, map_paths
-from swarmbo.engine import gpu
+from swarmbo.engine.gpu import driver as gpu
 from swarmbo.evolution import archive, checkpoint, map_elites
 from tests.command import PATIENCE, Outcome, swarmbo, wait_until
 

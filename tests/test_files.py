@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from swarmbo import InputError
 from swarmbo.errors import LostFileError, cut
-from swarmbo.evolution import map_file
 from swarmbo.files import free_name, locked, read_json, unfinished, whole_file, whole_folder
+from swarmbo.maps import map_file
 from swarmbo.study.definition import load_definition
 from tests.studies import ENVIRONMENT, small_map
 

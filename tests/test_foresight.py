@@ -9,11 +9,11 @@ import pytest
 from swarmbo.controller.genomes import MAX_CONNECTIONS, MAX_HIDDEN, Genomes
 from swarmbo.controller.network import INPUTS
 from swarmbo.controller.variation import Variation
-from swarmbo.engine.gpu import Job
+from swarmbo.engine.gpu.driver import Job
 from swarmbo.engine.rollout import Rollout, rollout
-from swarmbo.evolution import foresight
-from swarmbo.evolution.foresight import foreseen
+from swarmbo.evolution import speculation as foresight
 from swarmbo.evolution.map_elites import Evolution, EvolutionOptions, generations
+from swarmbo.evolution.speculation import foreseen
 
 SMALL = EvolutionOptions(evaluations=1000 + 10 * 40 + 7, batch=40, ticks=12)
 

@@ -13,7 +13,7 @@ import pytest
 from swarmbo.controller.bundled import bundled_controllers
 from swarmbo.controller.genomes import MAX_CONNECTIONS, MAX_HIDDEN, Genomes
 from swarmbo.controller.network import INPUTS, OUTPUTS, Controller
-from swarmbo.engine import gpu
+from swarmbo.engine.gpu import driver as gpu
 from swarmbo.engine.rollout import rollout
 from swarmbo.engine.swarm import Swarm
 from swarmbo.errors import InputError
@@ -175,7 +175,8 @@ def write_simulated(path: str) -> None:
     """Run the jobs in the simulator, contacts solved to the end; write the results."""
     from numba.cuda.simulator.kernelapi import FakeCUDAShared
 
-    from swarmbo.engine import gpu_contacts, gpu_crowds
+    from swarmbo.engine.gpu import contacts as gpu_contacts
+    from swarmbo.engine.gpu import crowds as gpu_crowds
 
     begin = FakeCUDAShared.__init__
 

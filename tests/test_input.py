@@ -234,7 +234,8 @@ def test_bad_input_of_bench(options: str, word: str, capsys: pytest.CaptureFixtu
 def test_lack_of_memory_is_said_in_a_sentence(tmp_path: Path) -> None:
     """Where 256 MiB more than the program itself are too much, whatever asks for them."""
     code = (
-        "import sys, resource, swarmbo.engine.cpu, swarmbo.engine.gpu, swarmbo.cli.app;"
+        "import sys, resource, swarmbo.engine.cpu.driver, swarmbo.engine.gpu.driver;"
+        "import swarmbo.cli.app;"
         "from swarmbo.cli import main;"
         "import swarmbo.world.memory as memory;"
         "pages = int(open('/proc/self/statm').read().split()[0]);"

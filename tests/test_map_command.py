@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from swarmbo import InputError, Scenario, conditions, load_controllers, load_map, rollout
-from swarmbo.evolution import behaviour_map as module
-from swarmbo.evolution.behaviour_map import BehaviourMap, Log
+from swarmbo.maps import behaviour_map as module
+from swarmbo.maps.behaviour_map import BehaviourMap, Log
 from tests.command import Outcome, swarmbo
 from tests.test_behaviour_map import MADE, synthetic_map
 
@@ -134,7 +134,7 @@ def test_bundled_map_is_known_by_name(run: Run, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_every_column_of_levels_has_numbers_below_it() -> None:
-    from swarmbo.view.plots import plot_maps
+    from swarmbo.maps.plots import plot_maps
 
     levels = plot_maps([load_map("paper-1")]).subfigs[1].axes
     drawn = [axis for axis in levels if axis.axison]
@@ -167,7 +167,7 @@ def words_of(figure: Any) -> set[str]:
 
 
 def test_picture_names_its_axes_and_colours() -> None:
-    from swarmbo.view.plots import plot_maps
+    from swarmbo.maps.plots import plot_maps
 
     behaviour_map = synthetic_map(cells=40)
     words = words_of(plot_maps([behaviour_map], ["mine"]))
@@ -186,7 +186,7 @@ def test_picture_names_its_axes_and_colours() -> None:
 
 
 def test_heat_maps_show_the_best_over_the_dimension_left_out() -> None:
-    from swarmbo.view.plots import plot_maps
+    from swarmbo.maps.plots import plot_maps
 
     cells, performance = [[0, 1, 0], [0, 1, 3], [2, 2, 2]], [6.0, 18.0, 12.0]
     figure = plot_maps([BehaviourMap.from_arrays(cells, performance)])
@@ -204,7 +204,7 @@ def course(generations: list[int], best: list[float], batch: int = 1) -> Behavio
 
 
 def test_course_of_several_maps_is_their_mean_and_deviation() -> None:
-    from swarmbo.view.plots import plot_maps
+    from swarmbo.maps.plots import plot_maps
 
     figure = plot_maps([course([0, 2, 3], [1, 3, 5]), course([0, 1, 2, 3], [3, 3, 5, 5])])
     axis = figure.subfigs[-1].axes[0]
@@ -217,7 +217,7 @@ def test_course_of_several_maps_is_their_mean_and_deviation() -> None:
 
 
 def test_courses_of_unlike_maps_are_drawn_one_by_one_to_their_ends() -> None:
-    from swarmbo.view.plots import plot_maps
+    from swarmbo.maps.plots import plot_maps
 
     figure = plot_maps(
         [course([0, 1], [1, 2]), course([0, 1, 2], [2, 3, 5]), course([0, 1], [2, 3], batch=7)],
@@ -244,7 +244,7 @@ def test_courses_of_unlike_maps_are_drawn_one_by_one_to_their_ends() -> None:
     ids=["useless", "negative", "no log", "one row of log"],
 )
 def test_odd_maps_can_be_drawn(descriptor: str, change: dict[str, Any], tmp_path: Path) -> None:
-    from swarmbo.view.plots import plot_maps, save_figure
+    from swarmbo.maps.plots import plot_maps, save_figure
 
     behaviour_map = replace(synthetic_map(cells=3, descriptor=descriptor), **change)
     save_figure(plot_maps([behaviour_map], ["$a_$ \udcff \u4e2d"]), tmp_path / "map.svg")
@@ -256,7 +256,7 @@ def test_odd_maps_can_be_drawn(descriptor: str, change: dict[str, Any], tmp_path
     [[[0], [5]], [[0, 0]], [[0, 0], [2**31 - 1, 3]], [[1, 2, 3]], [[1, 2, 3, 4], [0] * 4]],
 )
 def test_any_cells_can_be_drawn(cells: list[list[int]], tmp_path: Path) -> None:
-    from swarmbo.view.plots import plot_maps, save_figure
+    from swarmbo.maps.plots import plot_maps, save_figure
 
     behaviour_map = BehaviourMap.from_arrays(cells, np.arange(len(cells)))
     save_figure(plot_maps([behaviour_map]), tmp_path / "map.svg")
@@ -265,7 +265,7 @@ def test_any_cells_can_be_drawn(cells: list[list[int]], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
 def test_equal_maps_give_equal_pictures(kind: str, tmp_path: Path) -> None:
-    from swarmbo.view.plots import plot_maps, save_figure
+    from swarmbo.maps.plots import plot_maps, save_figure
 
     for number in (1, 2):
         own = BehaviourMap.from_arrays([[3, 4], [0, 0]], [6.0, 12.0])
@@ -274,7 +274,7 @@ def test_equal_maps_give_equal_pictures(kind: str, tmp_path: Path) -> None:
 
 
 def test_no_maps_give_no_picture() -> None:
-    from swarmbo.view.plots import plot_maps
+    from swarmbo.maps.plots import plot_maps
 
     with pytest.raises(InputError, match="no maps to plot"):
         plot_maps([])

@@ -30,7 +30,7 @@ from swarmbo import (
     random_genomes,
     rollout,
 )
-from swarmbo.engine import gpu
+from swarmbo.engine.gpu import driver as gpu
 from swarmbo.evolution import map_elites
 from swarmbo.evolution.archive import Archive
 from swarmbo.evolution.emitter import VECTOR, choose_parents, pack, parameters, unpack

@@ -27,9 +27,9 @@ import swarmbo as package
 from swarmbo import BehaviourMap, Genomes, Scenario, rollout
 from swarmbo.adaptation.options import LEARNERS
 from swarmbo.errors import InputError
-from swarmbo.evolution.behaviour_map import load_map
-from swarmbo.study import runner
-from swarmbo.study.runner import Case, Evaluator, adapt, compose, per_robot
+from swarmbo.maps.behaviour_map import load_map
+from swarmbo.recovery import runner
+from swarmbo.recovery.runner import Case, Evaluator, adapt, compose, per_robot
 from swarmbo.view.play import connections, messages, protocol
 from swarmbo.view.play.faults import Faults
 from swarmbo.view.play.hosts import host_name, is_address, is_loopback, is_served

@@ -29,9 +29,9 @@ from swarmbo import (
 )
 from swarmbo.adaptation.options import CENTRALISED, DECENTRALISED
 from swarmbo.cli.recover import read_options, verdict
-from swarmbo.study.continuous import ContinuousRun
-from swarmbo.study.recovery import FILES, Watcher, check_folder, finish, replay
-from swarmbo.study.runner import Case, Evaluator, Run
+from swarmbo.recovery.continuous import ContinuousRun
+from swarmbo.recovery.recovery import FILES, Watcher, check_folder, finish, replay
+from swarmbo.recovery.runner import Case, Evaluator, Run
 from swarmbo.view.footage import film
 from tests.command import PATIENCE, Outcome, swarmbo
 from tests.test_behaviour_map import synthetic_map
@@ -309,7 +309,7 @@ def words_of(figure: Any) -> set[str]:
 
 
 def test_figures_show_the_references_and_number_the_cells() -> None:
-    from swarmbo.view.recovery import plot_curve, plot_tried
+    from swarmbo.recovery.plots import plot_curve, plot_tried
 
     found = quick_recovery()
     words = words_of(plot_curve(found))
@@ -328,8 +328,8 @@ def test_figures_show_the_references_and_number_the_cells() -> None:
 
 @pytest.mark.parametrize("shape", ["line", "sdbc", "robots"])
 def test_any_recovery_can_be_drawn(shape: str, tmp_path: Path) -> None:
-    from swarmbo.view.plots import save_figure
-    from swarmbo.view.recovery import plot_curve, plot_tried
+    from swarmbo.maps.plots import save_figure
+    from swarmbo.recovery.plots import plot_curve, plot_tried
 
     genomes = small_map().genomes
     assert genomes is not None
@@ -445,7 +445,7 @@ def test_folder_is_refused_before_the_work_if_it_cannot_be_written(tmp_path: Pat
 def test_failure_while_writing_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from swarmbo.view import plots
+    from swarmbo.maps import plots
 
     def full(figure: Any, path: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -476,7 +476,7 @@ def test_ctrl_c_stops_at_once_and_leaves_nothing(folder: Path) -> None:
 
 
 def test_recovering_needs_no_evolution() -> None:
-    code = "import sys, swarmbo.study.recovery; print('ribs' in sys.modules)"
+    code = "import sys, swarmbo.recovery.recovery; print('ribs' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -17,8 +17,8 @@ from PIL import Image
 
 from swarmbo import LEARNERS, BehaviourMap, FoodScarcity, InputError, SoftwareNest, recover
 from swarmbo.adaptation.options import CENTRALISED
-from swarmbo.study.recovery import check_folder
-from swarmbo.study.runner import per_robot
+from swarmbo.recovery.recovery import check_folder
+from swarmbo.recovery.runner import per_robot
 from swarmbo.view import film as drawing
 from swarmbo.view.footage import MODELLED, Footage, Take, film, load_footage
 from swarmbo.view.replay import MAX_BYTES, bundle, page, replay_kind, write_replay

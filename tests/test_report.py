@@ -15,10 +15,18 @@ from scipy.stats import ranksums
 
 from swarmbo import InputError
 from swarmbo.cli.report import report
-from swarmbo.study.report import check_folder, write_report
-from swarmbo.study.report_text import csv_tables, latex_details, latex_table, markdown, overview
-from swarmbo.study.store import Results
-from swarmbo.study.summary import Cell, Column, Comparison, Published, Summary, published, summarise
+from swarmbo.report.folder import check_folder, write_report
+from swarmbo.report.summary import (
+    Cell,
+    Column,
+    Comparison,
+    Published,
+    Summary,
+    published,
+    summarise,
+)
+from swarmbo.report.text import csv_tables, latex_details, latex_table, markdown, overview
+from swarmbo.study.journal import Results
 from tests.test_behaviour_map import synthetic_map
 
 ODD = 'loss 40 % & <script>alert("$x_1$")</script> \\ {#^~}'
@@ -589,7 +597,7 @@ def test_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monke
     def full_disk(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("swarmbo.view.plots.save_figure", full_disk)
+    monkeypatch.setattr("swarmbo.maps.plots.save_figure", full_disk)
     with pytest.raises(OSError, match="No space left") as caught:
         write_report(small_study(1), tmp_path / "report")
     assert caught.value.filename == str(tmp_path / "report")
@@ -600,7 +608,7 @@ def test_command_writes_the_report_and_tells_the_score(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = under_proximity(small_study(2))
-    monkeypatch.setattr("swarmbo.study.store.load_results", lambda directory: results)
+    monkeypatch.setattr("swarmbo.study.journal.load_results", lambda directory: results)
     report(tmp_path)
     said = capsys.readouterr().out
     assert str(tmp_path / "report/report.html") in said

@@ -20,9 +20,9 @@ from swarmbo import (
     random_genomes,
     rollout,
 )
-from swarmbo.engine import gpu
+from swarmbo.compilation import cache_folder, is_cached
 from swarmbo.engine import rollout as door
-from swarmbo.engine.compilation import cache_folder, is_cached
+from swarmbo.engine.gpu import driver as gpu
 from swarmbo.engine.lanes import genome_brains, make_brains
 from swarmbo.engine.rollout import Batch, choose_device, rollouts
 from swarmbo.engine.swarm import Swarm, Swarms

@@ -30,10 +30,10 @@ from swarmbo import (
 )
 from swarmbo.adaptation.options import CENTRALISED, DECENTRALISED
 from swarmbo.engine.rollout import rollouts
-from swarmbo.study import runner
+from swarmbo.recovery import runner
+from swarmbo.recovery.runner import Case, Evaluator, Run, adapt, compose, references, swarm_mean
 from swarmbo.study.campaign import run_study
 from swarmbo.study.definition import load_definition
-from swarmbo.study.runner import Case, Evaluator, Run, adapt, compose, references, swarm_mean
 from swarmbo.world.scenario import replicate_noise_key
 
 TRIALS, TICKS = 2, 600

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu, ranksums
 
-from swarmbo.study.statistics import a12, holm, improvement, mean_interval, rank_sum
+from swarmbo.report.statistics import a12, holm, improvement, mean_interval, rank_sum
 
 samples = st.lists(st.integers(0, 8).map(float), min_size=2, max_size=12)
 
@@ -123,7 +123,7 @@ def test_interval_does_not_depend_on_how_much_memory_it_takes(
 ) -> None:
     values = np.random.default_rng(4).uniform(0, 5, 37).tolist()
     whole = mean_interval(values)
-    monkeypatch.setattr("swarmbo.study.statistics._CHUNK", 1000)
+    monkeypatch.setattr("swarmbo.report.statistics._CHUNK", 1000)
     assert mean_interval(values) == whole
 
 

@@ -18,12 +18,10 @@ import pytest
 
 from swarmbo import InputError
 from swarmbo.errors import LostFileError
-from swarmbo.study import store
+from swarmbo.study import journal as store
 from swarmbo.study.campaign import Watcher, run_study
 from swarmbo.study.definition import Definition, Selection
-from swarmbo.study.repair import repair_study
-from swarmbo.study.rows import TABLES, insert
-from swarmbo.study.store import (
+from swarmbo.study.journal import (
     JOURNAL,
     LOCK,
     FinishedRun,
@@ -32,6 +30,8 @@ from swarmbo.study.store import (
     load_results,
     reading,
 )
+from swarmbo.study.repair import repair_study
+from swarmbo.study.rows import TABLES, insert
 from tests.command import swarmbo
 from tests.studies import (
     CONDITIONS,
@@ -218,7 +218,7 @@ def test_second_process_on_the_folder_is_refused(tmp_path: Path, definition: Def
     with Journal.open(out):
         assert at_work(out)
         program = (
-            "import sys; from swarmbo.study.store import Journal\n"
+            "import sys; from swarmbo.study.journal import Journal\n"
             "with Journal.open(sys.argv[1]): pass"
         )
         done = subprocess.run(
@@ -233,7 +233,7 @@ def test_second_process_on_the_folder_is_refused(tmp_path: Path, definition: Def
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 def test_lock_dies_with_its_process(tmp_path: Path) -> None:
     program = (
-        "import sys, time; from swarmbo.study.store import Journal\n"
+        "import sys, time; from swarmbo.study.journal import Journal\n"
         "with Journal.open(sys.argv[1]): print('open', flush=True); time.sleep(60)"
     )
     with subprocess.Popen(
@@ -334,7 +334,7 @@ ONE_RUN = Selection(
 BEGIN = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
-from swarmbo.study.store import Journal
+from swarmbo.study.journal import Journal
 with Journal.open(sys.argv[1]):
     print("open")
 """

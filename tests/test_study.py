@@ -16,6 +16,7 @@ import pytest
 
 from swarmbo import InputError, conditions, load_map, recover
 from swarmbo.cli.study import asked_for, numbers, spoken
+from swarmbo.recovery.runner import references
 from swarmbo.study import units
 from swarmbo.study.campaign import run_study
 from swarmbo.study.definition import (
@@ -27,8 +28,7 @@ from swarmbo.study.definition import (
     learner_seed,
     load_definition,
 )
-from swarmbo.study.runner import references
-from swarmbo.study.store import load_results
+from swarmbo.study.journal import load_results
 from tests.command import PATIENCE, Outcome, swarmbo, wait_until
 from tests.studies import (
     CONDITIONS,

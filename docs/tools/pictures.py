@@ -21,8 +21,8 @@ from swarmbo import THYMIO, Arena, BehaviourMap, Controller, Scenario, Swarm, lo
 from swarmbo.adaptation.acquisition import lipschitz, log_penalty, upper_confidence_bound
 from swarmbo.adaptation.cells import cells_of
 from swarmbo.adaptation.gaussian_process import LENGTH_SCALE, GaussianProcess, Posterior
-from swarmbo.study.runner import Case
-from swarmbo.view import plots
+from swarmbo.maps import plots
+from swarmbo.recovery.runner import Case
 from swarmbo.world.geometry import body_at
 
 FOLDER = Path(__file__).parent.parent / "images"

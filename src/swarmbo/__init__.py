@@ -7,6 +7,8 @@ The names below are the public ones. They are loaded when first used, so that
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from swarmbo.version import __version__
+
 if TYPE_CHECKING:
     from swarmbo.adaptation.channel import Channel
     from swarmbo.adaptation.learners import LEARNERS, learner, learner_from_json
@@ -16,17 +18,17 @@ if TYPE_CHECKING:
     from swarmbo.controller.genomes import Genomes
     from swarmbo.controller.network import Controller, load_controllers
     from swarmbo.controller.variation import mutate, random_genomes
+    from swarmbo.engine.results import scores_table, write_trace
     from swarmbo.engine.rollout import Rollout, rollout
     from swarmbo.engine.swarm import Scores, Swarm
     from swarmbo.errors import InputError
     from swarmbo.evolution.archive import make_archive, objective
-    from swarmbo.evolution.behaviour_map import BehaviourMap, Log, bundled_maps, load_map
     from swarmbo.evolution.descriptor import hbd, sdbc
     from swarmbo.evolution.emitter import VariationEmitter
     from swarmbo.evolution.map_elites import Evolution, EvolutionOptions, evolve
-    from swarmbo.results import scores_table, write_trace
-    from swarmbo.study.conditions import condition, conditions
-    from swarmbo.study.recovery import Recovery, recover
+    from swarmbo.maps.behaviour_map import BehaviourMap, Log, bundled_maps, load_map
+    from swarmbo.paper.conditions import condition, conditions
+    from swarmbo.recovery.recovery import Recovery, recover
     from swarmbo.world.arena import ARENAS, FORAGING, FORAGING_2X, Arena, Food
     from swarmbo.world.disturbance import (
         Actuator,
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from swarmbo.world.robot import THYMIO, Robot, Sensor
     from swarmbo.world.scenario import Scenario
 
-__version__ = "0.1.0"
 
 __all__ = [
     "ARENAS",
@@ -118,13 +119,13 @@ _HOMES = {
     "engine.swarm": ("Scores", "Swarm"),
     "errors": ("InputError",),
     "evolution.archive": ("make_archive", "objective"),
-    "evolution.behaviour_map": ("BehaviourMap", "Log", "bundled_maps", "load_map"),
+    "maps.behaviour_map": ("BehaviourMap", "Log", "bundled_maps", "load_map"),
     "evolution.descriptor": ("hbd", "sdbc"),
     "evolution.emitter": ("VariationEmitter",),
     "evolution.map_elites": ("Evolution", "EvolutionOptions", "evolve"),
-    "results": ("scores_table", "write_trace"),
-    "study.conditions": ("condition", "conditions"),
-    "study.recovery": ("Recovery", "recover"),
+    "engine.results": ("scores_table", "write_trace"),
+    "paper.conditions": ("condition", "conditions"),
+    "recovery.recovery": ("Recovery", "recover"),
     "world.arena": ("ARENAS", "FORAGING", "FORAGING_2X", "Arena", "Food"),
     "world.disturbance": (
         "Actuator",

@@ -5,7 +5,7 @@ from scipy.special import log_ndtr
 
 from swarmbo.adaptation.cells import Cells
 from swarmbo.adaptation.gaussian_process import Posterior
-from swarmbo.evolution.behaviour_map import GRID
+from swarmbo.maps.behaviour_map import GRID
 
 ALPHA = 0.93  # weight of the deviation in the upper confidence bound
 LIPSCHITZ = 10.0  # with no data, or a flat model

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from swarmbo.evolution.behaviour_map import GRID, BehaviourMap
+from swarmbo.maps.behaviour_map import GRID, BehaviourMap
 
 KEPT_BYTES = 2**27  # of distances, and as many of kernels, that are kept per map
 _ROOT5 = 5.0**0.5

@@ -12,7 +12,7 @@ from swarmbo.adaptation.checks import checked_index, checked_list, checked_perfo
 from swarmbo.adaptation.gaussian_process import GaussianProcess, Posterior
 from swarmbo.adaptation.options import Options
 from swarmbo.errors import InputError, short
-from swarmbo.evolution.behaviour_map import BehaviourMap
+from swarmbo.maps.behaviour_map import BehaviourMap
 from swarmbo.streams import Stream
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from swarmbo.adaptation.checks import check_count, checked_index, checked_list
 from swarmbo.adaptation.messages import MAX_EVALUATIONS, Message
 from swarmbo.errors import InputError, is_finite_number, short
-from swarmbo.evolution.behaviour_map import MAX_ROBOTS
+from swarmbo.maps.behaviour_map import MAX_ROBOTS
 from swarmbo.streams import Stream
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from swarmbo.adaptation.options import Options
 from swarmbo.errors import InputError, is_finite_number, is_integer, short
-from swarmbo.evolution.behaviour_map import MAX_NUMBER, BehaviourMap
+from swarmbo.maps.behaviour_map import MAX_NUMBER, BehaviourMap
 
 
 def checked_index(what: str, value: Any, count: int) -> int:

@@ -12,7 +12,7 @@ from swarmbo.adaptation.messages import Message
 from swarmbo.adaptation.options import Options
 from swarmbo.adaptation.worker import WORKER_STATE, Worker, new_process
 from swarmbo.errors import InputError, short
-from swarmbo.evolution.behaviour_map import BehaviourMap
+from swarmbo.maps.behaviour_map import BehaviourMap
 
 
 class DecentralisedLearner:

@@ -24,7 +24,7 @@ from swarmbo.adaptation.options import (
 )
 from swarmbo.adaptation.worker import TRIALS
 from swarmbo.errors import InputError, short
-from swarmbo.evolution.behaviour_map import MAX_ROBOTS, BehaviourMap
+from swarmbo.maps.behaviour_map import MAX_ROBOTS, BehaviourMap
 
 __all__ = [
     "CENTRALISED",

@@ -6,7 +6,7 @@ from typing import Any
 from swarmbo.adaptation.checks import check_count
 from swarmbo.adaptation.messages import MAX_EVALUATIONS, Message
 from swarmbo.errors import InputError, is_finite_number, short
-from swarmbo.evolution.behaviour_map import MAX_NUMBER, MAX_ROBOTS, BehaviourMap
+from swarmbo.maps.behaviour_map import MAX_NUMBER, MAX_ROBOTS, BehaviourMap
 
 EVALUATIONS = 10_000  # of a robot
 MEMORY = 10_000  # messages of other robots

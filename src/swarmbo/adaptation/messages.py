@@ -5,8 +5,8 @@ from typing import Any
 
 from swarmbo.adaptation.checks import check_count, checked_fields
 from swarmbo.errors import InputError, is_finite_number, short
-from swarmbo.evolution.behaviour_map import MAX_NUMBER, MAX_ROBOTS
-from swarmbo.evolution.map_file import MAX_CELLS
+from swarmbo.maps.behaviour_map import MAX_NUMBER, MAX_ROBOTS
+from swarmbo.maps.map_file import MAX_CELLS
 
 MAX_TRIALS = 10_000
 MAX_EVALUATIONS = 2**53

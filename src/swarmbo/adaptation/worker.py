@@ -31,7 +31,7 @@ from swarmbo.adaptation.limits import Limits
 from swarmbo.adaptation.messages import MAX_EVALUATIONS, MAX_TRIALS, Message
 from swarmbo.adaptation.options import DECENTRALISED, Options
 from swarmbo.errors import InputError, short
-from swarmbo.evolution.behaviour_map import MAX_ROBOTS, BehaviourMap
+from swarmbo.maps.behaviour_map import MAX_ROBOTS, BehaviourMap
 from swarmbo.streams import Stream
 
 TRIALS = 8  # of an evaluation

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from swarmbo import __version__
 from swarmbo.cli.bench import bench
 from swarmbo.cli.evolve import evolve
 from swarmbo.cli.map import app as map_app
@@ -16,6 +15,7 @@ from swarmbo.cli.replay import replay
 from swarmbo.cli.simulate import simulate
 from swarmbo.cli.study import app as study_app
 from swarmbo.errors import QUOTED, cut
+from swarmbo.version import __version__
 
 
 class Commands(TyperGroup):

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from swarmbo import __version__
 from swarmbo.cli.terminal import load_kernels, millions, progress_bar
 from swarmbo.controller.bundled import bundled_controllers
 from swarmbo.errors import naming
+from swarmbo.version import __version__
 from swarmbo.world.scenario import Scenario
 
 GPU_TEAMS = 8192  # that fill a GPU
@@ -55,7 +55,7 @@ def bench(
     import numpy
 
     from swarmbo.controller.genomes import Genomes
-    from swarmbo.engine import gpu
+    from swarmbo.engine.gpu import driver as gpu
     from swarmbo.engine.rollout import choose_device, default_threads, rollout
 
     scenario = Scenario.draw(seed=1)
@@ -118,7 +118,7 @@ def bench(
 
 def gpu_name() -> str:
     """What the GPU calls itself."""
-    from swarmbo.engine.gpu_warp import cuda
+    from swarmbo.engine.gpu.warp import cuda
 
     name = getattr(cuda.get_current_device(), "name", b"a simulated GPU")
     return name.decode() if isinstance(name, bytes) else str(name)

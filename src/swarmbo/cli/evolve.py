@@ -14,15 +14,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from swarmbo import __version__
 from swarmbo.cli.terminal import counted, errors, load_kernels
 from swarmbo.errors import InputError, cut, naming, short
+from swarmbo.version import __version__
 from swarmbo.world.arena import FORAGING
 
 if TYPE_CHECKING:
-    from swarmbo.evolution.behaviour_map import BehaviourMap
     from swarmbo.evolution.map_elites import Evolution, EvolutionOptions
     from swarmbo.files import Lock
+    from swarmbo.maps.behaviour_map import BehaviourMap
 
 
 class Preset(NamedTuple):
@@ -210,10 +210,10 @@ def run(
 
     Returns where they are, the maps, how many evaluations that took, and how many seconds.
     """
-    from swarmbo.evolution.behaviour_map import BehaviourMap
     from swarmbo.evolution.checkpoint import SHARE, Keeper, resumed
     from swarmbo.evolution.emitter import initial_genomes
     from swarmbo.evolution.map_elites import Evolution, generations, listening
+    from swarmbo.maps.behaviour_map import BehaviourMap
 
     begun = [resumed(*pair) if resume else None for pair in zip(plans, outs, strict=True)]
     unfinished = sum(not isinstance(entry, BehaviourMap) for entry in begun)

@@ -14,13 +14,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from swarmbo import __version__
 from swarmbo.cli.simulate import check_outputs, open_device
 from swarmbo.cli.terminal import counted, millions, progress_bar
 from swarmbo.errors import InputError, cut, is_integer, naming
-from swarmbo.evolution.behaviour_map import BehaviourMap, bundled_maps, load_map
 from swarmbo.files import whole_file
-from swarmbo.study.conditions import CONDITION_KINDS, read_disturbance
+from swarmbo.maps.behaviour_map import BehaviourMap, bundled_maps, load_map
+from swarmbo.paper.conditions import CONDITION_KINDS, read_disturbance
+from swarmbo.version import __version__
 from swarmbo.world.arena import FORAGING
 from swarmbo.world.scenario import TRIALS, Scenario
 
@@ -130,7 +130,7 @@ def plot(
     maps = [load_map(name) for name in names]
     check_outputs(out, None, map(Path, names))
 
-    from swarmbo.view.plots import picture_kind, plot_maps, save_figure
+    from swarmbo.maps.plots import picture_kind, plot_maps, save_figure
 
     picture_kind(out)
     labels = [Path(name).name.removesuffix(".map") for name in names]

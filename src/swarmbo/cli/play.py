@@ -11,8 +11,8 @@ from rich.markup import escape
 
 from swarmbo.cli.terminal import errors, load_kernels
 from swarmbo.errors import InputError, naming
-from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
-from swarmbo.study.conditions import DEMONSTRATION
+from swarmbo.maps.behaviour_map import BehaviourMap, load_map
+from swarmbo.paper.conditions import DEMONSTRATION
 from swarmbo.view.play.hosts import address_of, listen
 
 MAP = DEMONSTRATION[0]

@@ -18,14 +18,14 @@ from swarmbo.adaptation.options import LEARNERS
 from swarmbo.cli.simulate import open_device
 from swarmbo.cli.terminal import counted, errors
 from swarmbo.errors import InputError, cut, naming, short
-from swarmbo.evolution.behaviour_map import load_map
 from swarmbo.files import check_name, check_writable
-from swarmbo.study.conditions import CONDITION_KINDS, DEMONSTRATION
+from swarmbo.maps.behaviour_map import load_map
+from swarmbo.paper.conditions import CONDITION_KINDS, DEMONSTRATION
 from swarmbo.world.scenario import TRIALS
 
 if TYPE_CHECKING:
-    from swarmbo.study.recovery import Recovery
-    from swarmbo.study.runner import Case, Evaluation, Run
+    from swarmbo.recovery.recovery import Recovery
+    from swarmbo.recovery.runner import Case, Evaluation, Run
 
 BAR = 20  # characters of the bar that stands for the performance before the fault
 MAP, DISTURBANCE, LEARNER = DEMONSTRATION
@@ -129,9 +129,9 @@ def recover(
     options = read_options(option or [])
     loaded = load_map(behaviour_map)
 
-    from swarmbo.study.continuous import ContinuousRun
-    from swarmbo.study.recovery import check_folder, finish
-    from swarmbo.study.runner import Case, Evaluator, Run
+    from swarmbo.recovery.continuous import ContinuousRun
+    from swarmbo.recovery.recovery import check_folder, finish
+    from swarmbo.recovery.runner import Case, Evaluator, Run
 
     with naming(behaviour_map):
         loaded.controllers()
@@ -174,7 +174,7 @@ def recover(
 
 def check_replay(path: Path, out: Path | None) -> None:
     """InputError when a replay cannot be written there; the folder `out` is made before it."""
-    from swarmbo.study.recovery import REPLAYS
+    from swarmbo.recovery.recovery import REPLAYS
     from swarmbo.view.replay import replay_kind
 
     replay_kind(path)
@@ -246,7 +246,7 @@ def story(
 
     Bars are for terminals only; where it does not speak there is nothing else.
     """
-    from swarmbo.study.recovery import Watcher
+    from swarmbo.recovery.recovery import Watcher
 
     bars = Progress(
         TextColumn("{task.description}"),
@@ -322,7 +322,7 @@ def broken(case: "Case") -> str:
 
 def row_of(run: "Run", before: float) -> str:
     """The latest evaluation as a line."""
-    from swarmbo.study.runner import swarm_mean
+    from swarmbo.recovery.runner import swarm_mean
 
     done: Evaluation = run.done[-1]
     outcomes = [-1.0 if value is None else value for value in done.outcome]

@@ -35,9 +35,9 @@ def report(
     swarmbo study report paper
     swarmbo study report paper --out report-1
     """
-    from swarmbo.study.report import PAGE, check_folder, write_report
-    from swarmbo.study.report_text import count
-    from swarmbo.study.store import load_results
+    from swarmbo.report.folder import PAGE, check_folder, write_report
+    from swarmbo.report.text import count
+    from swarmbo.study.journal import load_results
 
     check_path(study)
     results = load_results(study)

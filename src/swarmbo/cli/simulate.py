@@ -13,7 +13,6 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Column, Table
 
-from swarmbo import __version__
 from swarmbo.cli.terminal import counted, load_kernels, millions, print_whole, progress_bar
 from swarmbo.controller.bundled import BUNDLED, bundled_controllers
 from swarmbo.controller.network import (
@@ -24,7 +23,8 @@ from swarmbo.controller.network import (
 )
 from swarmbo.errors import InputError, cut, naming, short
 from swarmbo.files import check_writable, whole_file
-from swarmbo.study.conditions import CONDITION_KINDS, read_disturbance
+from swarmbo.paper.conditions import CONDITION_KINDS, read_disturbance
+from swarmbo.version import __version__
 from swarmbo.world.arena import ARENAS, FORAGING
 from swarmbo.world.poses import load_poses
 from swarmbo.world.scenario import TRIALS, Scenario, replicate_noise_key
@@ -286,11 +286,11 @@ def run(
             result = rollout(teams, scenario, threads=threads, device=device, progress=done)
         seconds = perf_counter() - start
         if scores_file:
-            from swarmbo.results import scores_table
+            from swarmbo.engine.results import scores_table
 
             scores_table(result).to_csv(scores_file, index=False)
         if trace:
-            from swarmbo.results import write_trace
+            from swarmbo.engine.results import write_trace
 
             with progress_bar("tracing", len(teams), robot_ticks) as done:
                 write_trace(trace, teams, scenario, progress=done)

@@ -23,7 +23,7 @@ from swarmbo.files import check_name
 if TYPE_CHECKING:
     from swarmbo.study.campaign import Plan
     from swarmbo.study.definition import Definition, RunKey
-    from swarmbo.study.store import FinishedRun
+    from swarmbo.study.journal import FinishedRun
 
 Found = dict["RunKey", tuple[float, float | None]]
 SAME_RUNS = "The runs of Table 2b are those of 2a, each robot with the best that it found."
@@ -159,7 +159,7 @@ def status(
 
     Counts the runs that its commands have asked for so far, beside the whole study.
     """
-    from swarmbo.study.store import at_work, finished_runs, reading, stored_definition
+    from swarmbo.study.journal import at_work, finished_runs, reading, stored_definition
 
     with reading(folder) as rows:
         definition = stored_definition(rows)

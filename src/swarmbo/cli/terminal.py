@@ -29,7 +29,7 @@ def load_kernels(scenario: Scenario, team: Sequence[Controller]) -> None:
     In a thread of its own, because Ctrl-C is not heard in the one that waits
     for the compiler.
     """
-    from swarmbo.engine.compilation import is_cached
+    from swarmbo.compilation import is_cached
     from swarmbo.engine.swarm import Swarm
 
     if not is_cached():

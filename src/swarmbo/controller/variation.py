@@ -13,9 +13,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
+from swarmbo.compilation import kernel
 from swarmbo.controller.genomes import MAX_CONNECTIONS, MAX_HIDDEN, Array, Genomes
 from swarmbo.controller.network import INPUTS, OUTPUTS
-from swarmbo.engine.compilation import kernel
 from swarmbo.errors import InputError, is_integer, short
 
 RANDOM_HIDDEN = 20  # a random controller has 0 .. 19 hidden neurons

@@ -11,7 +11,7 @@ velocity that the wheels command, v a velocity, w an angular velocity.
 
 import numpy as np
 
-from swarmbo.engine.compilation import formula
+from swarmbo.compilation import formula
 
 F = np.float32
 U = np.uint32

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from swarmbo.compilation import kernel
 from swarmbo.controller.genomes import Genomes
 from swarmbo.controller.network import INPUTS, OUTPUTS, Controller
-from swarmbo.engine.compilation import kernel
 from swarmbo.engine.formulas import tick_word, uniform
 from swarmbo.streams import Stream
 from swarmbo.world.disturbance import MAD, Effects
@@ -28,10 +28,10 @@ F = np.float32
 Array = np.ndarray[Any, np.dtype[Any]]
 
 WIDTH = 8  # float32 numbers in a vector register of AVX2
-ACTIVE_ROWS = 26  # numbers per active lane, see cpu_blocks.py
+ACTIVE_ROWS = 26  # numbers per active lane, see cpu/blocks.py
 LONE_ROWS = 27  # numbers per contact of a lone pair, likewise
 PAIR_ROWS = 71  # numbers per pair that may touch, likewise
-VIEW_ROWS = 5  # numbers per pair of robots of which one may sense the other, see cpu_senses.py
+VIEW_ROWS = 5  # numbers per pair of robots of which one may sense the other, see cpu/senses.py
 RAY_ROWS = 5  # numbers per ray that may hit a robot, likewise
 SECTORS = 64  # directions that are told apart when looking for what faces another robot
 MARGIN = F(0.002)  # m, for the curvature of paths within a tick
@@ -147,23 +147,23 @@ class Work(NamedTuple):
     corner_gap: Array  # m, likewise to the second nearest
     reading: Array  # 7 x lanes: distance to the nearest obstacle, m
     viewer: Array  # views: the lane that looks
-    sight: Array  # the other robot that it may see, in blocks of 8: see cpu_senses.py
+    sight: Array  # the other robot that it may see, in blocks of 8: see cpu/senses.py
     beam: Array  # rays: the view and the sensor
-    ray: Array  # rays that may hit a robot, in blocks of 8: see cpu_senses.py
+    ray: Array  # rays that may hit a robot, in blocks of 8: see cpu/senses.py
     floor: Array  # 3 x lanes: is it food under the two ground sensors and the centre?
     square: Array  # the arena's square that each lane is in
     slot: Array  # lane -> place among the active lanes, or -1
-    active: Array  # what the active lanes need, in blocks of 8 lanes: see cpu_blocks.py
+    active: Array  # what the active lanes need, in blocks of 8 lanes: see cpu/blocks.py
     near: Array  # pairs x 2: lanes within each other's sensing reach
     pair_place: Array  # pairs x 2: active lanes that may touch in this tick
-    pair: Array  # what is known of these pairs, in blocks of 8: see cpu_blocks.py
+    pair: Array  # what is known of these pairs, in blocks of 8: see cpu/blocks.py
     pair_touched: Array  # did they touch in the sub-step before?
     pair_impulse: Array  # pairs x 2, m/s, in the arena's frame
     contact_place: Array  # contacts x 2: active lanes
     contact_pair: Array  # contact -> pair
     contact: Array  # contacts x (normal x, y; demand; slide; impulse n, t; -, -), in m/s
     kind: Array  # 3 x contacts: those of lone pairs, of lone pairs at walls, others
-    lone: Array  # what is known of lone pairs, then of crowds, in blocks of 8: see cpu_blocks.py
+    lone: Array  # what is known of lone pairs, then of crowds, in blocks of 8: see cpu/blocks.py
     crowd: Array  # 3 x robots: the active lanes in crowds that touch no wall, one, two
     todo: Array  # the contacts that a sweep looks at
     cell_start: Array  # neighbour grid: robots of cell i are cell_robot[cell_start[i]:...]
@@ -413,7 +413,7 @@ def make_work(lanes: int, neurons: int, world: World) -> Work:
     """Scratch memory for swarms of up to this many lanes and neurons."""
     robots, trials = world.swarm, world.trials
     pairs = min(all_pairs(world), PAIRS * lanes) + WIDTH
-    # Of the neighbour grid, see cpu_senses.py; some more than there can be.
+    # Of the neighbour grid, see cpu/senses.py; some more than there can be.
     side = max(world.sense_reach, np.sqrt(world.width * world.height / robots))
     cells = (int(world.width / side) + 2) * (int(world.height / side) + 2)
     return Work(

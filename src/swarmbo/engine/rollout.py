@@ -79,7 +79,7 @@ def choose_device(device: str, *, robots: int = 1) -> str:
     if device == "cpu":
         return "cpu"
 
-    from swarmbo.engine import gpu
+    from swarmbo.engine.gpu import driver as gpu
 
     reason = gpu.why_not()
     if not reason and robots > gpu.MAX_ROBOTS:
@@ -333,7 +333,7 @@ def _on_gpu(
     features: bool,
     progress: Callable[[int], None] | None,
 ) -> Rollout:
-    from swarmbo.engine import gpu
+    from swarmbo.engine.gpu import driver as gpu
 
     if isinstance(teams, Genomes):
         genomes, table = teams, None
@@ -356,13 +356,13 @@ def _on_gpu(
 
 def _at_once(scenario: Scenario) -> int:
     """How many teams of a scenario the GPU takes at once."""
-    from swarmbo.engine import gpu
+    from swarmbo.engine.gpu import driver as gpu
 
     return max(1, min(LAUNCH, gpu.MOST // (scenario.robots * scenario.trials)))
 
 
 def _many_on_gpu(batches: Sequence[Batch], progress: Callable[[int], None] | None) -> list[Rollout]:
-    from swarmbo.engine import gpu
+    from swarmbo.engine.gpu import driver as gpu
 
     parts: list[list[Rollout]] = [[] for _ in batches]
     done = 0

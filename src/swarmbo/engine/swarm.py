@@ -141,7 +141,7 @@ class Swarm:
 
     def advance(self, ticks: int) -> None:
         """Let the swarm run for `ticks` ticks (0.2 s each by default)."""
-        from swarmbo.engine.cpu import advance
+        from swarmbo.engine.cpu.driver import advance
 
         left = MAX_VISITS // self.scenario.robots - self.tick
         ticks = checked_integer("the number of ticks to advance", ticks, 0, left)

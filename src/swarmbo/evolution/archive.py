@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from ribs.archives import CVTArchive, GridArchive
 
 from swarmbo.errors import InputError, short
-from swarmbo.evolution.behaviour_map import GRID, HBD_DIMENSIONS, SDBC_DIMENSIONS
 from swarmbo.evolution.tessellation import nearest_centroids, uniform_centroids
+from swarmbo.maps.behaviour_map import GRID, HBD_DIMENSIONS, SDBC_DIMENSIONS
 
 Array = np.ndarray[Any, np.dtype[Any]]
 EVOLVED = ("hbd", "sdbc")  # descriptors for which there are archives

@@ -11,10 +11,10 @@ from pathlib import Path
 from time import monotonic
 
 from swarmbo.errors import InputError, LostFileError, cut, naming
-from swarmbo.evolution import map_file
-from swarmbo.evolution.behaviour_map import BehaviourMap
 from swarmbo.evolution.map_elites import Evolution, EvolutionOptions, uninterrupted
 from swarmbo.files import Lock, check_name, check_writable, free_name, locked
+from swarmbo.maps import map_file
+from swarmbo.maps.behaviour_map import BehaviourMap
 
 INTERVAL = 5.0  # s between checkpoints, or more:
 SHARE = 0.01  # of the time, at most, goes into checkpoints

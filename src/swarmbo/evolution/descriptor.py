@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from swarmbo.engine.compilation import exact, kernel
+from swarmbo.compilation import exact, kernel
 from swarmbo.engine.lanes import FEATURES
 from swarmbo.engine.rollout import Rollout
 from swarmbo.errors import InputError, short
-from swarmbo.evolution.behaviour_map import GRID
+from swarmbo.maps.behaviour_map import GRID
 from swarmbo.world.arena import Arena
 from swarmbo.world.scenario import Scenario
 

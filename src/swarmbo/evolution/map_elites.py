@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 from ribs.archives import GridArchive
 
-from swarmbo import __version__
 from swarmbo.controller.genomes import Genomes
 from swarmbo.controller.variation import Variation
 from swarmbo.engine.rollout import Rollout, choose_device, rollout
 from swarmbo.errors import InputError, is_integer, short
 from swarmbo.evolution.archive import EVOLVED, Places, make_archive, places
-from swarmbo.evolution.behaviour_map import BehaviourMap, Log
 from swarmbo.evolution.descriptor import hbd, sdbc
 from swarmbo.evolution.emitter import (
     BATCH,
@@ -27,7 +25,9 @@ from swarmbo.evolution.emitter import (
     initial_genomes,
     make_children,
 )
-from swarmbo.evolution.map_file import LOG_ROWS
+from swarmbo.maps.behaviour_map import BehaviourMap, Log
+from swarmbo.maps.map_file import LOG_ROWS
+from swarmbo.version import __version__
 from swarmbo.world.arena import FORAGING
 from swarmbo.world.scenario import TRIALS, Scenario
 
@@ -428,8 +428,8 @@ def _on_cpu(
 
 
 def _on_gpu(evolutions: Sequence[Evolution], progress: Progress | None) -> Iterator[Evolution]:
-    from swarmbo.engine import gpu
-    from swarmbo.evolution.foresight import foreseen
+    from swarmbo.engine.gpu import driver as gpu
+    from swarmbo.evolution.speculation import foreseen
 
     features = any(evolution.options.descriptor == "sdbc" for evolution in evolutions)
     for evolution in foreseen(evolutions, partial(gpu.launch, features=features)):

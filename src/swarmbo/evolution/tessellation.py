@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from swarmbo.engine.compilation import exact, kernel
+from swarmbo.compilation import exact, kernel
 from swarmbo.engine.rollout import default_threads
 from swarmbo.streams import Stream
 

@@ -10,12 +10,12 @@ from time import perf_counter
 
 from swarmbo.engine.rollout import choose_device, default_threads
 from swarmbo.errors import InputError, naming
-from swarmbo.evolution.behaviour_map import BehaviourMap
+from swarmbo.maps.behaviour_map import BehaviourMap
+from swarmbo.recovery.recovery import checksum
+from swarmbo.recovery.runner import Case
 from swarmbo.study.cluster import check_address, connected, is_local, on_cluster
 from swarmbo.study.definition import Definition, RunKey, Selection
-from swarmbo.study.recovery import checksum
-from swarmbo.study.runner import Case
-from swarmbo.study.store import (
+from swarmbo.study.journal import (
     FinishedRun,
     Journal,
     check_study_folder,

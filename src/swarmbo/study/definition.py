@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from swarmbo.adaptation.options import CENTRALISED, LEARNERS, Options
 from swarmbo.errors import InputError, cut, is_finite_number, is_integer, naming, short
-from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
 from swarmbo.files import is_file, read_text, too_many_digits
+from swarmbo.maps.behaviour_map import BehaviourMap, load_map
+from swarmbo.paper.conditions import CONDITION_KINDS, EVALUATIONS, NOISE, check_noise, conditions
 from swarmbo.streams import Stream
-from swarmbo.study.conditions import CONDITION_KINDS, EVALUATIONS, NOISE, check_noise, conditions
 from swarmbo.study.rows import REMEDY, DamageError
 from swarmbo.world.disturbance import from_json, load_disturbances
 from swarmbo.world.robot import THYMIO, Robot
@@ -274,7 +274,7 @@ def learner_seed(key: RunKey) -> int:
 
 def bundled_studies() -> list[str]:
     """The names of the studies that come with swarmbo."""
-    names = (entry.name for entry in files("swarmbo.study.studies").iterdir())
+    names = (entry.name for entry in files("swarmbo.paper.studies").iterdir())
     return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
@@ -285,7 +285,7 @@ def load_definition(name: str | os.PathLike[str]) -> Definition:
     """
     text = os.fspath(name)
     if text in bundled_studies() and not is_file(text):
-        source = (files("swarmbo.study.studies") / f"{text}.toml").read_text(encoding="utf-8")
+        source = (files("swarmbo.paper.studies") / f"{text}.toml").read_text(encoding="utf-8")
         folder = Path()
     elif not os.path.lexists(text) and Path(text).name == text and not text.endswith(".toml"):
         raise InputError(

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from swarmbo.errors import InputError, naming
 from swarmbo.files import free_name
 from swarmbo.study.definition import Definition, RunKey, definition_from_json
-from swarmbo.study.rows import NUMBERED, TABLES, UNREADABLE, DamageError, Rows, decoded, insert
-from swarmbo.study.store import (
+from swarmbo.study.journal import (
     FILES,
     JOURNAL,
     check_writable,
@@ -26,6 +25,7 @@ from swarmbo.study.store import (
     parsed,
     work_on,
 )
+from swarmbo.study.rows import NUMBERED, TABLES, UNREADABLE, DamageError, Rows, decoded, insert
 
 PAGE = 4096  # bytes of a page of a journal
 KEPT = (JOURNAL, f"{JOURNAL}-wal")  # of a damaged one

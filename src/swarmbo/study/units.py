@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from swarmbo.errors import InputError
-from swarmbo.evolution.behaviour_map import BehaviourMap
-from swarmbo.study.conditions import condition_arena
+from swarmbo.maps.behaviour_map import BehaviourMap
+from swarmbo.paper.conditions import condition_arena
+from swarmbo.recovery.runner import Case, Evaluator, References, Run, adapt, compose, references
 from swarmbo.study.definition import (
     CaseKey,
     Definition,
@@ -19,8 +20,7 @@ from swarmbo.study.definition import (
     definition_from_json,
     learner_seed,
 )
-from swarmbo.study.runner import Case, Evaluator, References, Run, adapt, compose, references
-from swarmbo.study.store import FinishedCondition, FinishedEvaluation, FinishedRun, versions
+from swarmbo.study.journal import FinishedCondition, FinishedEvaluation, FinishedRun, versions
 from swarmbo.world.arena import FORAGING
 from swarmbo.world.disturbance import from_json
 

@@ -15,11 +15,11 @@ import numpy as np
 from swarmbo.adaptation.options import CENTRALISED
 from swarmbo.engine.swarm import Swarm
 from swarmbo.errors import InputError, cut, is_finite_number, is_integer, naming, short
-from swarmbo.evolution.behaviour_map import BehaviourMap, load_map
 from swarmbo.files import check_path, read_json
-from swarmbo.study.continuous import ContinuousRun, recited
-from swarmbo.study.recovery import REPORT, case_of, complete_report
-from swarmbo.study.runner import Case, Request, Run
+from swarmbo.maps.behaviour_map import BehaviourMap, load_map
+from swarmbo.recovery.continuous import ContinuousRun, recited
+from swarmbo.recovery.recovery import REPORT, case_of, complete_report
+from swarmbo.recovery.runner import Case, Request, Run
 from swarmbo.view.scene import fault_words
 from swarmbo.world.scenario import Scenario
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from swarmbo.errors import InputError, cut, short
 from swarmbo.files import whole_file
-from swarmbo.study.runner import groups_of
+from swarmbo.recovery.runner import groups_of
 from swarmbo.view.footage import Footage, Models, Take
 from swarmbo.view.scene import map_json, palette, web_text, world_json
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from swarmbo.evolution.behaviour_map import GRID, BehaviourMap
+from swarmbo.maps.behaviour_map import GRID, BehaviourMap
 from swarmbo.world.disturbance import MAD, SENSOR_FAULTS, STUCK, WHEEL_FAULTS, Effects
 from swarmbo.world.scenario import Scenario
 

@@ -20,6 +20,7 @@ from swarmbo.world.arena import MAX_SIZE, Arena, Food, checked_food
 from swarmbo.world.checks import real
 
 SENSOR_FAULTS = ("none", "min", "max", "random")
+SENSOR_MIN, SENSOR_MAX, SENSOR_RANDOM = 1, 2, 3  # their codes
 WHEEL_FAULTS = {"none": (1.0, 1.0), "left": (0.5, 1.0), "right": (1.0, 0.5), "both": (0.5, 0.5)}
 HEALTHY, MAD, STUCK = range(3)  # codes of a robot's software
 

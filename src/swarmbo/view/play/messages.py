@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from swarmbo import __version__
 from swarmbo.adaptation.options import CENTRALISED, LEARNERS
-from swarmbo.evolution.behaviour_map import BehaviourMap
-from swarmbo.study.conditions import CONDITION_KINDS, DEMONSTRATION, conditions
+from swarmbo.maps.behaviour_map import BehaviourMap
+from swarmbo.paper.conditions import CONDITION_KINDS, DEMONSTRATION, conditions
+from swarmbo.version import __version__
 from swarmbo.view.play import protocol
 from swarmbo.view.play.session import Session
 from swarmbo.view.scene import fault_words, map_json, world_json

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from swarmbo.adaptation.options import LEARNERS
 from swarmbo.errors import InputError, is_finite_number, is_integer, short
-from swarmbo.study.conditions import CONDITION_KINDS
+from swarmbo.paper.conditions import CONDITION_KINDS
 from swarmbo.world.disturbance import SENSOR_FAULTS, WHEEL_FAULTS
 
 MAX_MESSAGE = 1024  # bytes of a message to the server

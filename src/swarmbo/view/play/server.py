@@ -18,7 +18,7 @@ from fastapi import FastAPI, Request, Response, WebSocket
 from starlette.requests import HTTPConnection
 
 from swarmbo.engine.rollout import default_threads
-from swarmbo.evolution.behaviour_map import BehaviourMap
+from swarmbo.maps.behaviour_map import BehaviourMap
 from swarmbo.view.play import messages, protocol
 from swarmbo.view.play.connections import Connection
 from swarmbo.view.play.hosts import host_name, is_loopback, is_served

@@ -15,10 +15,10 @@ import numpy as np
 from swarmbo.controller.network import Controller
 from swarmbo.engine.swarm import Swarm
 from swarmbo.errors import InputError
-from swarmbo.evolution.behaviour_map import BehaviourMap
+from swarmbo.maps.behaviour_map import BehaviourMap
+from swarmbo.paper.conditions import CONDITION_KINDS, conditions
+from swarmbo.recovery import runner
 from swarmbo.streams import Stream
-from swarmbo.study import runner
-from swarmbo.study.conditions import CONDITION_KINDS, conditions
 from swarmbo.view.play import protocol
 from swarmbo.view.play.faults import Faults
 from swarmbo.view.play.swarm import PlayedSwarm

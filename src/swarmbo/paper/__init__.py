@@ -1,0 +1,1 @@
+"""What belongs to the paper: its conditions, its published numbers, its studies."""

@@ -1,0 +1,1 @@
+"""One swarm and one disturbance: evaluations, learners at work, and what came of it."""

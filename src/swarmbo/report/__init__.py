@@ -1,0 +1,1 @@
+"""What a study has found: statistics, tables, figures and pages."""
