@@ -270,7 +270,7 @@ def test_only_the_simulators_own_machine_code_counts_as_compiled(
     folder.mkdir(parents=True)
     (folder / "variation._mutate-1.py311.nbi").touch()
     assert not is_cached()
-    (folder / "cpu.advance-1.py311.nbi").touch()
+    (folder / "driver.advance-1.py311.nbi").touch()
     assert is_cached()
 
 
